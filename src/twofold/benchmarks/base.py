@@ -1,0 +1,213 @@
+"""What a benchmark is: pools of images on the device, and tasks as rows of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from twofold.datasets import Dataset, load
+from twofold.errors import UserError, unknown
+from twofold.models import mlp
+
+Rows = NDArray[np.int64]
+Scenario = Literal["domain", "class"]
+Whitening = Literal["train", "published"]
+Constants = tuple[tuple[float, ...], tuple[float, ...]]  # mean and deviation of each channel, in 0..1
+
+
+class Batch(NamedTuple):
+    """Inputs ready for the network, their labels, and the rows of the pool they come from."""
+
+    x: Tensor
+    y: Tensor
+    rows: Tensor
+
+
+class Pool:
+    """Images and labels that live on the device; a batch of them is an index.
+
+    uint8 images are [N, H, W, C] and are whitened as they are drawn, which keeps them a quarter
+    of the size; floating-point inputs are taken as they are.
+    """
+
+    def __init__(self, images: Tensor, labels: Tensor, whiten: Constants | None) -> None:
+        self.images, self.labels = images, labels
+        self._mean = self._scale = None
+        if whiten is not None:
+            mean, deviation = (torch.tensor(v, device=images.device) * 255 for v in whiten)
+            self._mean, self._scale = mean, 1 / deviation
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def batch(self, rows: Tensor | Rows) -> Batch:
+        index = torch.as_tensor(rows, device=self.labels.device)
+        x = self.images.index_select(0, index)
+        if self._mean is not None and self._scale is not None:
+            x = torch.sub(x, self._mean).mul_(self._scale).permute(0, 3, 1, 2)  # channels last
+        return Batch(x, self.labels.index_select(0, index), index)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task: rows of the training pool and of the test pool, and the classes among them."""
+
+    train: Rows
+    test: Rows
+    classes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A sequence of tasks and the network that learns them."""
+
+    name: str
+    scenario: Scenario
+    train: Pool
+    test: Pool
+    tasks: tuple[Task, ...]
+    model: Callable[[], nn.Module]
+    offline_iterations: int  # a task
+
+    def classes_of(self, tasks: Sequence[Task]) -> list[int]:
+        return [c for task in tasks for c in task.classes]
+
+    @classmethod
+    def from_tensors(
+        cls,
+        name: str,
+        tasks: Sequence[tuple[Tensor, Tensor, Tensor, Tensor]],
+        *,
+        model: Callable[[], nn.Module] | None = None,
+        offline_iterations: int = 1000,
+    ) -> Benchmark:
+        """Your own data: for each task train inputs, train labels, test inputs, test labels.
+
+        Labels count from 0. uint8 images [N, H, W, C] are whitened with the training set's own
+        statistics; floating-point inputs are taken as they are. Without a `model`, an MLP with
+        two hidden layers of 400. Tasks that share no class make a class-incremental benchmark.
+        """
+        if not tasks:
+            raise UserError(f"benchmark {name!r} needs at least one task")
+        x_train, y_train, x_test, y_test = (
+            torch.cat([torch.as_tensor(t[i]) for t in tasks]) for i in range(4)
+        )
+        for x, y, part in ((x_train, y_train, "training"), (x_test, y_test, "test")):
+            if len(x) != len(y):
+                raise UserError(f"benchmark {name!r}: {len(x)} {part} inputs, {len(y)} labels")
+        whiten = None
+        if x_train.dtype == torch.uint8:
+            whiten = channel_statistics(x_train)
+        made: list[Task] = []
+        train_start = test_start = 0
+        for _, y, _, y_t in tasks:
+            train_stop, test_stop = train_start + len(y), test_start + len(y_t)
+            classes = tuple(sorted({int(c) for c in y}))
+            made.append(
+                Task(np.arange(train_start, train_stop), np.arange(test_start, test_stop), classes)
+            )
+            train_start, test_start = train_stop, test_stop
+        seen = [c for task in made for c in task.classes]
+        outputs = max(seen) + 1
+        inputs = x_train[0].numel()
+        return cls(
+            name=name,
+            scenario="class" if len(set(seen)) == len(seen) else "domain",
+            train=Pool(x_train, y_train.long(), whiten),
+            test=Pool(x_test, y_test.long(), whiten),
+            tasks=tuple(made),
+            model=model or (lambda: mlp(outputs, inputs)),
+            offline_iterations=offline_iterations,
+        )
+
+
+class Recipe:
+    """How a named benchmark is made from its dataset. Subclass it in a file of this folder."""
+
+    name: ClassVar[str]
+    known: ClassVar[dict[str, type[Recipe]]] = {}
+    title: ClassVar[str]
+    about: ClassVar[str]
+    dataset: ClassVar[str]
+    scenario: ClassVar[Scenario]
+    tasks: ClassVar[int]
+    offline_iterations: ClassVar[int]
+    online_batch_size: ClassVar[int] = 10  # the main table's
+    published_whitening: ClassVar[Constants]  # what the authors' code uses instead (D6)
+
+    def __init_subclass__(cls, *, name: str | None = None) -> None:
+        if name is not None:
+            cls.name = name
+            cls.known[name] = cls
+
+    @classmethod
+    def find(cls, name: str) -> type[Recipe]:
+        if name not in cls.known:
+            raise unknown("benchmark", name, cls.known)
+        return cls.known[name]
+
+    @classmethod
+    def model(cls) -> nn.Module:
+        raise NotImplementedError
+
+    @classmethod
+    def divide(cls, data: Dataset, seed: int) -> tuple[Images, Images, list[Task]]:
+        """The training pool, the test pool and the tasks of this seed."""
+        raise NotImplementedError
+
+    @classmethod
+    def build(
+        cls,
+        seed: int,
+        folder: Path | None = None,
+        whitening: Whitening = "train",
+        device: torch.device | str = "cpu",
+    ) -> Benchmark:
+        data = load(cls.dataset, folder)
+        train, test, tasks = cls.divide(data, seed)
+        whiten = cls.published_whitening
+        if whitening == "train":
+            whiten = channel_statistics(as_tensor(data.train.images))
+        return Benchmark(
+            name=cls.name,
+            scenario=cls.scenario,
+            train=Pool(train.images.to(device), train.labels.to(device), whiten),
+            test=Pool(test.images.to(device), test.labels.to(device), whiten),
+            tasks=tuple(tasks),
+            model=cls.model,
+            offline_iterations=cls.offline_iterations,
+        )
+
+
+class Images(NamedTuple):
+    """Raw images (uint8 [N, H, W, C]) and labels, before whitening."""
+
+    images: Tensor
+    labels: Tensor
+
+
+def as_tensor(array: NDArray[np.uint8] | NDArray[np.int64]) -> Tensor:
+    """A tensor on the array's own memory. The cache is mapped read-only, and nobody writes."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)
+
+
+def channel_statistics(images: Tensor) -> Constants:
+    """Mean and deviation of each channel over all pixels, on the scale 0..1."""
+    channels = images.shape[-1]
+    total = torch.zeros(2, channels, dtype=torch.float64)
+    for chunk in images.split(2000):  # a chunk fits the cache; a float copy of all would not
+        pixels = chunk.reshape(-1, channels).float().div_(255)
+        total[0] += pixels.sum(0, dtype=torch.float64)
+        total[1] += pixels.square().sum(0, dtype=torch.float64)
+    mean, square = total / (images.numel() / channels)
+    return tuple(mean.tolist()), tuple((square - mean**2).sqrt().tolist())

@@ -1,0 +1,145 @@
+"""Components: objectives and routines, found by name, with their options as dataclass fields.
+
+A component is a dataclass that says its name where it is defined:
+
+    @dataclass
+    class Gem(Routine, name="gem"):
+        gamma: float = 0.5
+
+Defining it registers it, inside the package or outside, and `gem(gamma=0.1)` or `gem(0.1)` makes
+one. Two wrong things in an option (its name, its value) are told apart and answered in one line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Self
+
+from twofold.errors import UserError, unknown
+
+
+class Component:
+    """What objectives and routines share: a name, options, and a kind to be found under."""
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    known: ClassVar[dict[str, type[Component]]]
+
+    def __init_subclass__(cls, *, name: str | None = None, kind: str | None = None) -> None:
+        super().__init_subclass__()
+        if kind is not None:  # Objective and Routine themselves: each starts a registry
+            cls.kind, cls.known = kind, {}
+        if name is not None:
+            cls.name = name
+            cls.known[name] = cls
+
+    @classmethod
+    def options(cls) -> dict[str, dataclasses.Field[Any]]:
+        """The options by name: the dataclass fields that `__init__` takes, in order."""
+        if not dataclasses.is_dataclass(cls):  # a component without options needs no decorator
+            return {}
+        return {f.name: f for f in dataclasses.fields(cls) if f.init}
+
+    @classmethod
+    def make(cls, options: dict[str, Any]) -> Self:
+        """One with these options, each checked against its field's type."""
+        hints = typing.get_type_hints(cls)
+        known = cls.options()
+        for key in options:
+            if key not in known:
+                raise unknown(f"option of {cls.name}", key, known)
+        return cls(**{k: _convert(v, hints[k], f"{cls.name}'s {k}") for k, v in options.items()})
+
+    def explicit(self) -> dict[str, Any]:
+        """All options with the values they have: what a run records."""
+        return {key: getattr(self, key) for key in self.options()}
+
+
+def require(condition: bool, message: str) -> None:
+    """For `__post_init__`: an option out of its range is the user's to mend."""
+    if not condition:
+        raise UserError(message)
+
+
+def _convert(value: Any, hint: Any, what: str) -> Any:
+    """The text (or value) of an option as its field's type."""
+    origin = typing.get_origin(hint)
+    if origin is Literal:
+        choices = typing.get_args(hint)
+        if value not in choices:
+            raise unknown(f"value of {what}", str(value), map(str, choices))
+        return value
+    if origin in (typing.Union, types.UnionType):
+        if value in (None, "none"):
+            return None
+        (hint,) = (arg for arg in typing.get_args(hint) if arg is not type(None))
+        return _convert(value, hint, what)
+    if hint is bool:
+        if str(value).lower() not in ("true", "false"):
+            raise UserError(f"{what} must be true or false, not {value!r}")
+        return str(value).lower() == "true"
+    try:
+        converted = hint(value)
+    except (TypeError, ValueError):
+        wanted = {int: "a whole number", float: "a number"}.get(hint, hint.__name__)
+        raise UserError(f"{what} must be {wanted}, not {value!r}") from None
+    if isinstance(converted, float) and not math.isfinite(converted):
+        raise UserError(f"{what} must be a finite number, not {value!r}")
+    return converted
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a method as written: a component's name and the options given to it."""
+
+    name: str
+    positional: tuple[str, ...] = ()
+    named: dict[str, str] = field(default_factory=dict)
+
+    def given(self, cls: type[Component]) -> dict[str, str]:
+        """The options as a mapping; positional ones take the fields in order."""
+        names = list(cls.options())
+        if len(self.positional) > len(names):
+            raise UserError(f"{self.name} takes at most {len(names)} options: {', '.join(names)}")
+        given = dict(zip(names, self.positional, strict=False))
+        for key, value in self.named.items():
+            if key in given:
+                raise UserError(f"{self.name} has its option {key!r} twice")
+            given[key] = value
+        return given
+
+
+def split_parts(text: str) -> list[Part]:
+    """`er+gem(0.1, when=always)` as its parts. A `+` or `,` inside brackets belongs there."""
+    parts, depth, start = [], 0, 0
+    for position, letter in enumerate(text + "+"):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "+" and depth == 0:
+            parts.append(_part(text[start:position].strip(), text))
+            start = position + 1
+    if depth != 0:
+        raise UserError(f"method {text!r}: a bracket is not closed; write er+gem(gamma=0.5)")
+    return parts
+
+
+def _part(text: str, method: str) -> Part:
+    name, bracket, rest = text.partition("(")
+    if not name or (bracket and not rest.endswith(")")):
+        raise UserError(f"method {method!r}: can't read {text!r}; write er+gem(gamma=0.5)")
+    positional: list[str] = []
+    named: dict[str, str] = {}
+    for item in filter(None, (item.strip() for item in rest[:-1].split(","))):
+        key, equals, value = (s.strip() for s in item.partition("="))
+        if not equals:
+            if named:
+                raise UserError(f"method {method!r}: {key!r} must come before the named options")
+            positional.append(key)
+        elif key in named:
+            raise UserError(f"{name} has its option {key!r} twice")
+        else:
+            named[key] = value
+    return Part(name.strip(), tuple(positional), named)

@@ -1,0 +1,134 @@
+"""The decoded data sets on disk: arrays that load in no time, checked each time.
+
+An entry is the folder `<cache>/decoded/<name>-<fingerprint of the source>` with one .npy file an
+array and a manifest. Damage of any kind is mended by decoding the source again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import shutil
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from twofold.datasets.dataset import Copy, Dataset, Split
+from twofold.datasets.locks import locked
+from twofold.errors import UserError
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+
+
+def root() -> Path:
+    """`$TWOFOLD_CACHE`, or ~/.cache/twofold."""
+    return Path(os.environ.get("TWOFOLD_CACHE") or "~/.cache/twofold").expanduser()
+
+
+def unwritable(error: OSError) -> UserError:
+    return UserError(
+        f"cannot write to the cache folder {root()} ({error.strerror or error}): "
+        "set $TWOFOLD_CACHE to a folder that can be written"
+    )
+
+
+def load(name: str, copy: Copy, decode: Callable[[], Dataset]) -> Dataset:
+    """The entry of this copy; `decode` is called only when there is none that is sound."""
+    entry = root() / "decoded" / f"{name}-{_fingerprint(copy.files)}"
+    dataset = _read(entry)
+    if dataset is not None:
+        return dataset
+    try:
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        with locked(_beside(entry, "lock")):
+            dataset = _read(entry)  # another process may have decoded it while we waited
+            if dataset is None:
+                again = ": the decoded copy is damaged" if entry.exists() else ""
+                print(f"decoding {name} from {copy.where}{again}", file=sys.stderr)
+                _write(entry, decode())
+                dataset = _read(entry)
+    except OSError as error:
+        raise unwritable(error) from error
+    if dataset is None:
+        raise unwritable(OSError("what was written reads back differently"))
+    return dataset
+
+
+def _beside(entry: Path, suffix: str) -> Path:
+    return entry.with_name(f"{entry.name}.{suffix}")
+
+
+def _fingerprint(files: tuple[Path, ...]) -> str:
+    """Of names, extents and times: a folder of 60,000 images is counted, not looked through."""
+    facts = []
+    for path in files:
+        extent = len(os.listdir(path)) if path.is_dir() else path.stat().st_size  # noqa: PTH208
+        facts.append((path.name, extent, path.stat().st_mtime_ns))
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+
+def _crc_of_file(path: Path) -> int:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return zlib.crc32(data)
+
+
+def _crc_of_facts(facts: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(facts, sort_keys=True).encode())
+
+
+def _write(entry: Path, dataset: Dataset) -> None:
+    """Into a folder of its own, renamed once whole; the caller holds the entry's lock."""
+    unfinished = _beside(entry, "tmp")
+    shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
+    unfinished.mkdir()
+    try:
+        arrays = {}
+        for part, split in (("train", dataset.train), ("test", dataset.test)):
+            for kind in ("images", "labels", "coarse"):
+                array = getattr(split, kind)
+                if array is not None:
+                    path = unfinished / f"{part}-{kind}.npy"
+                    np.save(path, array)
+                    arrays[path.stem] = {"shape": list(array.shape), "crc32": _crc_of_file(path)}
+        facts = {"name": dataset.name, "class_names": list(dataset.class_names), "arrays": arrays}
+        manifest = {"format": FORMAT, "crc32": _crc_of_facts(facts), "facts": facts}
+        (unfinished / MANIFEST).write_text(json.dumps(manifest, indent=1))
+        shutil.rmtree(entry, ignore_errors=True)
+        unfinished.rename(entry)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _read(entry: Path) -> Dataset | None:
+    """The entry mapped read-only, or None when it is missing, damaged or of another format."""
+    try:
+        manifest = json.loads((entry / MANIFEST).read_text())
+        facts = manifest["facts"]
+        if manifest["format"] != FORMAT or manifest["crc32"] != _crc_of_facts(facts):
+            return None
+        arrays = {name: _map(entry, name, about) for name, about in facts["arrays"].items()}
+        train, test = (
+            Split(arrays[f"{p}-images"], arrays[f"{p}-labels"], arrays.get(f"{p}-coarse"))
+            for p in ("train", "test")
+        )
+        return Dataset(facts["name"], train, test, tuple(facts["class_names"]))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+
+
+def _map(entry: Path, name: str, about: dict[str, Any]) -> Any:
+    path = entry / f"{name}.npy"
+    if _crc_of_file(path) != about["crc32"]:
+        raise ValueError(f"{path} is damaged")
+    # A plain view of the map: slices of np.memmap itself are slower and keep its type.
+    array = np.asarray(np.load(path, mmap_mode="r"))
+    if list(array.shape) != about["shape"]:
+        raise ValueError(f"{path} has another shape")
+    return array

@@ -1,0 +1,64 @@
+"""What a data set is once decoded, and where one is found before that."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Images with their labels, in the publisher's order."""
+
+    images: NDArray[np.uint8]  # [N, H, W, C]
+    labels: NDArray[np.int64]  # [N]
+    coarse: NDArray[np.int64] | None = None  # [N], the super-classes of CIFAR-100
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A training and a test set over the same classes; label k is `class_names[k]`."""
+
+    name: str
+    train: Split
+    test: Split
+    class_names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One copy of a data set on disk, found but not read."""
+
+    where: Path  # for messages
+    files: tuple[Path, ...]  # a change in one of them asks for a new decoding
+    decode: Callable[[], Dataset]
+
+
+@dataclass(frozen=True)
+class Source:
+    """All that is known of a data set before it is read. One file of this package holds one."""
+
+    name: str
+    title: str
+    files: str  # what `find` looks for, for messages
+    find: Callable[[Path], Copy | None]
+    fetch: Callable[[Path], None] | None  # None: nobody may hand it out
+    digest: str | None  # of the published contents; None: it circulates in several versions
+    origin: str = ""  # where to ask for what cannot be fetched
+
+
+def digest(dataset: Dataset) -> str:
+    """The sha256 of everything a decoded data set holds."""
+    sha = hashlib.sha256("\n".join(dataset.class_names).encode())
+    for split in (dataset.train, dataset.test):
+        for array in (split.images, split.labels, split.coarse):
+            if array is not None:
+                sha.update(f"{array.shape}".encode())
+                little = array.dtype.newbyteorder("<")
+                sha.update(np.ascontiguousarray(array, dtype=little).data)
+    return sha.hexdigest()

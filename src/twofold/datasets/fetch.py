@@ -1,0 +1,170 @@
+"""Downloads: resumed where they stopped, verified, and moved into place only when whole.
+
+Only what the network or a server does wrong is a UserError here; an OSError is the disk's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+
+from twofold.errors import UserError
+
+TIMEOUT = 15.0  # seconds without an answer
+ATTEMPTS = 5  # at one address, while each brings some bytes
+PIP_TIMEOUT = 600.0  # seconds in all, for a wheel of 15 MB on a slow line
+CHUNK = 1 << 18
+
+
+class _BrokenError(Exception):
+    """The network failed: another attempt or another address may do."""
+
+
+def download(urls: Sequence[str], target: Path, sha256: str) -> None:
+    """Bring `target` from the first address that has it; one process at a time (see locks)."""
+    part = part_of(target)
+    failures = []
+    for url in urls:
+        try:
+            _bring(url, part)
+        except _BrokenError as error:
+            failures.append(f"{urlsplit(url).netloc}: {error}")
+            continue
+        if sha256_of(part) == sha256:
+            part.replace(target)
+            return
+        part.unlink()
+        failures.append(f"{urlsplit(url).netloc}: wrong checksum, deleted")
+    raise UserError(f"cannot download {target.name} ({'; '.join(failures)})")
+
+
+def wheel(name: str, version: str, sha256: str, folder: Path) -> Path:
+    """A wheel from the package index that pip is set up for, brought into an empty folder."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    command += ["--no-input", "--no-deps", "--only-binary=:all:", "--retries=1"]
+    command += [f"--timeout={TIMEOUT:.0f}", f"--dest={folder}", f"{name}=={version}"]
+    print(f"fetching {name} {version} from the package index", file=sys.stderr)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PIP_TIMEOUT)
+    except subprocess.TimeoutExpired as error:
+        raise UserError(f"cannot download {name} {version} with pip (no answer)") from error
+    if done.returncode != 0:
+        said = (done.stderr.strip() or "it failed").splitlines()[-1]
+        raise UserError(f"cannot download {name} {version} with pip ({said})")
+    (path,) = folder.glob("*.whl")
+    if sha256_of(path) != sha256:
+        raise UserError(f"cannot use {path.name} from the package index (wrong checksum, deleted)")
+    return path
+
+
+def part_of(target: Path) -> Path:
+    """Where a file grows until it is whole."""
+    return target.with_name(f"{target.name}.part")
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _bring(url: str, part: Path) -> None:
+    """Complete `part`, again and again as long as the connection breaks after some progress."""
+    for attempt in range(1, ATTEMPTS + 1):
+        before = _size(part)
+        try:
+            _continue(url, part)
+            return
+        except _BrokenError:
+            if attempt == ATTEMPTS or _size(part) <= before:
+                raise
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _continue(url: str, part: Path) -> None:
+    have = _size(part)
+    response = _ask(url, have)
+    if response is None:  # nothing is left to send: the checksum decides
+        return
+    with response:
+        if response.status != 206:
+            have = 0  # the server sends the whole file, whatever we asked for
+        elif not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+            raise _BrokenError("sent another range than asked for")
+        _receive(response, part, have)
+
+
+def _ask(url: str, have: int) -> HTTPResponse | None:
+    request = urllib.request.Request(url, headers={"User-Agent": "twofold"})
+    if have:
+        request.add_header("Range", f"bytes={have}-")
+    try:
+        response: HTTPResponse = urllib.request.urlopen(request, timeout=TIMEOUT)
+    except HTTPError as error:
+        error.close()
+        if have and error.code == 416:
+            return None
+        raise _BrokenError(str(error)) from error
+    except URLError as error:
+        raise _BrokenError(str(error.reason)) from error
+    except (OSError, HTTPException) as error:
+        raise _BrokenError(str(error)) from error
+    return response
+
+
+def _receive(response: HTTPResponse, part: Path, have: int) -> None:
+    length = response.headers.get("Content-Length")
+    total = have + int(length) if length else None
+    name = part.name.removesuffix(".part")
+    with (
+        _progress(name, urlsplit(response.url).netloc, have, total) as advance,
+        part.open("ab" if have else "wb") as file,
+    ):
+        while chunk := _read(response):
+            file.write(chunk)
+            have += len(chunk)
+            advance(len(chunk))
+    if total is not None and have < total:
+        raise _BrokenError(f"the connection broke after {have:,} of {total:,} bytes")
+
+
+def _read(response: HTTPResponse) -> bytes:
+    try:
+        return response.read(CHUNK)
+    except (OSError, HTTPException) as error:
+        raise _BrokenError(str(error)) from error
+
+
+@contextmanager
+def _progress(
+    name: str, host: str, have: int, total: int | None
+) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, a line elsewhere; on stderr."""
+    if not sys.stderr.isatty():
+        size = f" ({total / 1e6:,.1f} MB)" if total else ""
+        print(f"fetching {name}{size} from {host}", file=sys.stderr)
+        yield lambda _: None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns = (
+        progress.TextColumn(f"{name} from {host}"),
+        progress.BarColumn(),
+        progress.DownloadColumn(),
+        progress.TransferSpeedColumn(),
+        progress.TimeRemainingColumn(),
+    )
+    with progress.Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(name, total=total, completed=have)
+        yield lambda count: bar.advance(task, count)

@@ -1,0 +1,131 @@
+"""Where data sets are looked for, and what is done with them: load, get, check."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from twofold.datasets import cache, cifar100, mini_imagenet, mnist
+from twofold.datasets.dataset import Copy, Dataset, Source, digest
+from twofold.datasets.locks import locked
+from twofold.errors import UserError, unknown
+
+_ALL = (cifar100.SOURCE, mini_imagenet.SOURCE, mnist.SOURCE)
+SOURCES: dict[str, Source] = {source.name: source for source in _ALL}
+
+
+def names() -> tuple[str, ...]:
+    """The data sets there are."""
+    return tuple(sorted(SOURCES))
+
+
+def load(name: str, folder: Path | None = None) -> Dataset:
+    """The data set in `folder`, or else wherever it is found; fetched if it is nowhere."""
+    source = _source(name)
+    copy = _find(source) if folder is None else _require(source, folder)
+    copy = copy or _fetch(source, None)
+    with _reading(copy.where):
+        return cache.load(name, copy, lambda: _decode(source, copy))
+
+
+def get(name: str, folder: Path | None = None) -> Path:
+    """Make sure that the files are there, in `folder` or anywhere, and say where they are."""
+    source = _source(name)
+    found = _find(source) if folder is None else _find_in(source, folder)
+    return (found or _fetch(source, folder)).where
+
+
+def check(name: str, folder: Path | None = None) -> str:
+    """Read all the files, whatever the cache holds, and sum up what they are."""
+    source = _source(name)
+    copy = _find(source) if folder is None else _require(source, folder)
+    if copy is None:
+        raise _missing(source, None)
+    dataset = _decode(source, copy)
+    height, width, channels = dataset.train.images.shape[1:]
+    verdict = "as published" if source.digest else f"{digest(dataset)[:16]} (none is published)"
+    return (
+        f"{name}: {len(dataset.train.labels):,} + {len(dataset.test.labels):,} images of "
+        f"{height}x{width}x{channels}, {len(dataset.class_names)} classes, digest {verdict}, "
+        f"from {copy.where}"
+    )
+
+
+def _source(name: str) -> Source:
+    if name not in SOURCES:
+        raise unknown("data set", name, SOURCES)
+    return SOURCES[name]
+
+
+def _find(source: Source) -> Copy | None:
+    """In $TWOFOLD_DATA, then in the cache folder."""
+    return next((copy for place in _places() if (copy := _find_in(source, place))), None)
+
+
+def _places() -> list[Path]:
+    chosen = os.environ.get("TWOFOLD_DATA")
+    if not chosen:
+        return [cache.root()]
+    if not Path(chosen).expanduser().is_dir():
+        raise UserError(f"$TWOFOLD_DATA is {chosen}, which is not a folder: make it, or unset it")
+    return [Path(chosen).expanduser(), cache.root()]
+
+
+def _find_in(source: Source, folder: Path) -> Copy | None:
+    with _reading(folder):
+        return source.find(folder)
+
+
+def _require(source: Source, folder: Path) -> Copy:
+    copy = _find_in(source, folder)
+    if copy is None:
+        raise _missing(source, folder)
+    return copy
+
+
+def _fetch(source: Source, folder: Path | None) -> Copy:
+    if source.fetch is None:
+        raise _missing(source, folder)
+    place = folder or cache.root()
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with locked(place / f".{source.name}.lock"):
+            if source.find(place) is None:  # another process may have brought it meanwhile
+                source.fetch(place)
+    except OSError as error:
+        if folder is None:
+            raise cache.unwritable(error) from error
+        raise UserError(f"cannot write to {folder}: {error.strerror or error}") from error
+    return _require(source, place)
+
+
+def _decode(source: Source, copy: Copy) -> Dataset:
+    with _reading(copy.where):
+        dataset = copy.decode()
+    if source.digest not in (None, digest(dataset)):
+        raise UserError(
+            f"{copy.where}: damaged or not {source.title}, for its contents differ from what was "
+            f"published: delete it, then fetch it with `twofold data get {source.name}`"
+        )
+    return dataset
+
+
+@contextmanager
+def _reading(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        what = error.filename or place
+        raise UserError(f"cannot read {what}: {error.strerror or error}") from error
+
+
+def _missing(source: Source, folder: Path | None) -> UserError:
+    if folder is None:
+        where = " or ".join(str(place) for place in _places())
+    else:
+        where = str(folder) if folder.is_dir() else f"{folder} (which is not a folder)"
+    option = "" if folder is None else f" --data {folder}"
+    remedy = source.origin or f"`twofold data get {source.name}{option}` puts it there"
+    return UserError(f"no {source.title} in {where}: expected {source.files}; {remedy}")

@@ -1,0 +1,156 @@
+"""Mini-ImageNet: 100 classes of ImageNet at 84x84 (Vinyals et al. 2016), all classes pooled.
+
+The published split is one of classes, for few-shot learning. Here every class is both learnt and
+tested: of each, the last sixth of the images in file order is the test set (100 of 600).
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from twofold.datasets import unpickle
+from twofold.datasets.dataset import Copy, Dataset, Source, Split
+from twofold.errors import UserError
+
+PARTS = ("train", "val", "test")
+CLASSES = 100
+SIDE = 84
+FEWEST = 6  # images of a class: one of them is tested
+Key = TypeVar("Key")
+
+
+def find(folder: Path) -> Copy | None:
+    for place in (folder / "mini-imagenet", folder):
+        tables = tuple(place / f"{part}.csv" for part in PARTS)
+        if (place / "images").is_dir() and all(table.is_file() for table in tables):
+            return Copy(place, (*tables, place / "images"), partial(decode_folder, place))
+        pickles = tuple(place / f"mini-imagenet-cache-{part}.pkl" for part in PARTS)
+        if all(file.is_file() for file in pickles):
+            return Copy(place, pickles, partial(decode_pickles, place))
+    return None
+
+
+def decode_folder(place: Path) -> Dataset:
+    present = set(os.listdir(place / "images"))  # noqa: PTH208 (60,000 names, no paths)
+    classes: dict[str, list[str]] = {}
+    seen: set[str] = set()
+    for part in PARTS:
+        table = place / f"{part}.csv"
+        for name, label in _rows(table):
+            if name not in present:
+                raise UserError(f"{table}: names {name}, which is not in {place / 'images'}")
+            if name in seen:
+                raise UserError(f"{table}: names {name}, which is named before")
+            seen.add(name)
+            classes.setdefault(label, []).append(name)
+    ordered = {label: sorted(names) for label, names in classes.items()}
+    return _pool(ordered, lambda name: _read_image(place / "images" / name), place)
+
+
+def _rows(table: Path) -> list[tuple[str, str]]:
+    try:
+        with table.open(newline="", encoding="utf-8") as file:
+            return [(row["filename"], row["label"]) for row in csv.DictReader(file, strict=True)]
+    except KeyError as error:
+        raise UserError(f"{table}: lacks the column {error}, expected filename,label") from error
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise UserError(f"{table}: not a csv file ({error})") from error
+
+
+def _read_image(path: Path) -> NDArray[np.uint8]:
+    from PIL import Image  # here, for who has no images to decode need not wait for it
+
+    try:
+        with Image.open(path, formats=("JPEG", "PNG")) as image:
+            rgb = image.convert("RGB")
+        if rgb.size != (SIDE, SIDE):
+            rgb = rgb.resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+    except Exception as error:  # the decoders raise a dozen kinds of error on a damaged file
+        raise UserError(f"{path}: not an image that can be read ({error})") from error
+    return np.asarray(rgb)
+
+
+def decode_pickles(place: Path) -> Dataset:
+    classes: dict[str, list[tuple[int, int]]] = {}
+    images = []
+    for number, part in enumerate(PARTS):
+        path = place / f"mini-imagenet-cache-{part}.pkl"
+        pixels, indices = _read_pickle(path)
+        images.append(pixels)
+        for label, rows in indices.items():
+            classes.setdefault(label, []).extend((number, row) for row in rows)
+    return _pool(classes, lambda key: images[key[0]][key[1]], place)
+
+
+def _read_pickle(path: Path) -> tuple[NDArray[np.uint8], dict[str, list[int]]]:
+    with path.open("rb") as stream:
+        content = unpickle.read(stream, str(path), ("image_data", "class_dict"))
+    pixels = np.asarray(content["image_data"])
+    if pixels.dtype != np.uint8 or pixels.shape[1:] != (SIDE, SIDE, 3):
+        raise UserError(
+            f"{path}: image_data is {pixels.dtype} {pixels.shape}, "
+            f"expected uint8 (N, {SIDE}, {SIDE}, 3)"
+        )
+    by_class = content["class_dict"]
+    if not isinstance(by_class, dict) or not all(isinstance(k, str | bytes) for k in by_class):
+        raise UserError(f"{path}: class_dict is not a dict from class names to indices")
+    indices = {}
+    for label, rows in by_class.items():
+        wanted = np.sort(unpickle.integers(rows, f"{path}: class_dict"))
+        if len(wanted) and not 0 <= wanted[0] <= wanted[-1] < len(pixels):
+            raise UserError(f"{path}: class_dict points outside of its {len(pixels)} images")
+        indices[unpickle.text(label)] = wanted.tolist()
+    return pixels, indices
+
+
+def _pool(
+    classes: Mapping[str, list[Key]], read: Callable[[Key], NDArray[np.uint8]], place: Path
+) -> Dataset:
+    """Both splits out of the images of each class, given in order."""
+    if len(classes) != CLASSES:
+        raise UserError(f"{place}: holds {len(classes)} classes, expected {CLASSES}")
+    names = sorted(classes)
+    train: list[tuple[int, Key]] = []
+    test: list[tuple[int, Key]] = []
+    for number, name in enumerate(names):
+        keys = classes[name]
+        if len(keys) < FEWEST:
+            raise UserError(
+                f"{place}: class {name} has {len(keys)} images, expected {FEWEST} or more"
+            )
+        border = len(keys) - len(keys) // 6
+        train += [(number, key) for key in keys[:border]]
+        test += [(number, key) for key in keys[border:]]
+    return Dataset("mini-imagenet", _split(train, read), _split(test, read), tuple(names))
+
+
+def _split(items: list[tuple[int, Key]], read: Callable[[Key], NDArray[np.uint8]]) -> Split:
+    images = np.empty((len(items), SIDE, SIDE, 3), np.uint8)
+    for row, (_, key) in enumerate(items):
+        images[row] = read(key)
+    return Split(images, np.array([number for number, _ in items], np.int64))
+
+
+SOURCE = Source(
+    name="mini-imagenet",
+    title="Mini-ImageNet",
+    files=(
+        "images/ with train.csv, val.csv and test.csv, or "
+        "mini-imagenet-cache-{train,val,test}.pkl, in mini-imagenet or in the folder itself"
+    ),
+    find=find,
+    fetch=None,
+    digest=None,
+    origin=(
+        "it cannot be downloaded freely: it is the ImageNet subset of Vinyals et al. (2016) in the "
+        "split of Ravi & Larochelle (2017), for those who accept ImageNet's terms"
+    ),
+)

@@ -1,0 +1,143 @@
+"""Reads the publishers' pickles without running anything that they ask for.
+
+A pickle is a programme. Here it may build lists, dicts, strings and numbers, and arrays of numbers
+through the stand-ins below; numpy's own classes are never handed to it, for their `__setstate__`
+trusts what it is given (an array of objects could be made out of raw bytes).
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Callable
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from twofold.errors import UserError
+
+_NUMBERS = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
+
+
+def read(stream: IO[bytes], where: str, keys: tuple[str, ...]) -> dict[str, Any]:
+    """The dict that a pickle holds, which must have these keys; `where` names it in messages."""
+    try:
+        # Python 2 wrote its strings as bytes of no known encoding: they stay bytes.
+        content = _Unpickler(stream, where).load()
+    except UserError:
+        raise
+    except Exception as error:  # garbage may raise anything, as the pickle module warns
+        why = str(error) or type(error).__name__
+        raise UserError(f"{where}: cannot be read as a pickle of arrays ({why})") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{where}: holds a {type(content).__name__}, expected a dict")
+    named = {text(key): value for key, value in content.items() if isinstance(key, str | bytes)}
+    for key in keys:
+        if key not in named:
+            raise UserError(f"{where}: lacks {key!r}, expected {', '.join(keys)}")
+    return named
+
+
+def text(value: str | bytes) -> str:
+    """A string of Python 2 or 3."""
+    return value.decode("latin1") if isinstance(value, bytes) else value
+
+
+def integers(value: object, where: str) -> NDArray[np.int64]:
+    """A list or array of whole numbers from a pickle, as an array."""
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError, RecursionError):
+        array = np.empty(0, object)
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        raise UserError(f"{where}: expected a list of whole numbers")
+    return array.astype(np.int64)
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, stream: IO[bytes], where: str) -> None:
+        super().__init__(stream, encoding="bytes")
+        self._where = where
+
+    def find_class(self, module: str, name: str, /) -> Any:
+        known = module.replace("numpy._core", "numpy.core", 1), name
+        if known not in _ALLOWED:
+            raise UserError(
+                f"{self._where}: holds {module}.{name}: refused, "
+                "a data pickle may hold only numpy arrays"
+            )
+        return _Call(_ALLOWED[known])
+
+
+class _Call:
+    """What a pickle gets for a name: it can be called, and not be changed nor subclassed."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._function(*arguments)
+
+    def __setstate__(self, state: object) -> None:
+        raise pickle.UnpicklingError("tries to change a function")
+
+
+class _Dtype:
+    """Stands in for numpy.dtype; only kinds of numbers pass."""
+
+    def __init__(self, code: str | bytes, *_: object) -> None:
+        if not _NUMBERS.fullmatch(text(code)):
+            raise pickle.UnpicklingError(f"holds an array of type {text(code)}, not of numbers")
+        self.numpy = np.dtype(text(code))
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.numpy = self.numpy.newbyteorder(text(state[1]))  # type: ignore[arg-type]
+
+
+class _Array:
+    """Stands in for an array that is being built; np.asarray gives the array."""
+
+    def __init__(self) -> None:
+        self._numpy: NDArray[Any] = np.empty(0)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, shape, dtype, fortran, raw = state
+        self._numpy = _array(raw, dtype, shape, "F" if fortran else "C")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self._numpy if dtype is None else self._numpy.astype(dtype)
+
+
+def _array(raw: bytes, dtype: _Dtype, shape: tuple[int, ...], order: Any) -> NDArray[Any]:
+    if not isinstance(raw, bytes | bytearray):
+        raise pickle.UnpicklingError("holds an array that is not made of bytes")
+    return np.frombuffer(raw, dtype.numpy).reshape(shape, order=text(order))  # type: ignore[call-overload,no-any-return]
+
+
+def _scalar(dtype: _Dtype, raw: bytes) -> Any:
+    return _array(raw, dtype, (), "C").item()
+
+
+def _encode(characters: str, encoding: str | bytes) -> bytes:
+    """How Python 3 writes bytes into a pickle that Python 2 can read."""
+    if text(encoding) != "latin1":
+        raise pickle.UnpicklingError(f"holds bytes encoded as {text(encoding)}")
+    return characters.encode("latin1")
+
+
+def _uncallable(*_: object) -> None:
+    """numpy.ndarray is named in each array's pickle, and never called by it."""
+    raise pickle.UnpicklingError("calls numpy.ndarray")
+
+
+_ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
+    ("numpy.core.multiarray", "_reconstruct"): lambda *_: _Array(),
+    ("numpy.core.multiarray", "scalar"): _scalar,
+    ("numpy.core.numeric", "_frombuffer"): _array,  # protocol 5
+    ("numpy", "ndarray"): _uncallable,
+    ("numpy", "dtype"): _Dtype,
+    ("_codecs", "encode"): _encode,
+}

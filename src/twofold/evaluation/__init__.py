@@ -1,0 +1,1 @@
+"""Continual evaluation, and the metrics made from its curves."""

@@ -1,0 +1,85 @@
+"""From loss terms to gradients: steps 2 and 3 of the paper's algorithms 2 and 3."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from twofold.benchmarks import Batch
+from twofold.models import FlatModel
+from twofold.objectives.base import Pass, cross_entropy
+
+
+class ObjectiveGradient(NamedTuple):
+    """g of the whole objective and, where asked for, g_old of its old-data loss alone."""
+
+    g: Tensor
+    old: Tensor | None
+    losses: dict[str, Tensor]  # the mean loss of each role, without its weight, and "total"
+
+
+def objective_gradient(net: FlatModel, passes: list[Pass], apart: bool) -> ObjectiveGradient:
+    """g = sum of weight * gradient over all terms; with `apart`, g_old as well.
+
+    Terms of a pass are forwarded together, so that new and old data share batch-norm statistics;
+    to have g_old apart then takes a second backward pass through the shared graph. Without batch
+    norm the terms are independent: each is forwarded alone, and nothing is done twice.
+
+    The result lives in `net.gradient` where there is one pass; copy it to keep it.
+    """
+    together = net.has_batch_norm or not apart
+    g = old = None
+    values: dict[str, Tensor] = {}
+    weights: dict[str, float] = {}
+    for terms in passes:
+        net.gradient.zero_()
+        ordered = sorted(terms, key=lambda term: term.role != "old")  # g_old is read off halfway
+        for group in [ordered] if together else [[term] for term in ordered]:
+            losses: dict[str, Tensor] = {}
+            for term, logits in zip(group, _logits(net, group), strict=True):
+                loss = term.weight * term.loss(logits)
+                losses[term.role] = losses[term.role] + loss if term.role in losses else loss
+                weights[term.role] = weights.get(term.role, 0.0) + term.weight
+            for role, loss in losses.items():
+                values[role] = values[role] + loss.detach() if role in values else loss.detach()
+            if apart and "old" in losses:
+                _backward(losses.pop("old"), keep_graph=bool(losses))
+                old = net.gradient.clone() if old is None else old.add_(net.gradient)
+            if losses:
+                _backward(sum(losses.values(), torch.zeros_like(loss)))
+        if len(passes) > 1:
+            g = net.gradient.clone() if g is None else g.add_(net.gradient)
+    means = {role: value / weights[role] for role, value in values.items()}
+    means["total"] = sum(values.values(), torch.zeros_like(loss))
+    return ObjectiveGradient(
+        net.gradient if g is None else g,
+        None if old is None else old.div_(weights["old"]),
+        means,
+    )
+
+
+def frozen_gradient(net: FlatModel, batches: list[Batch], affine: bool) -> Tensor:
+    """The gradient of the mean cross-entropy over the batches, with batch norm frozen.
+
+    Frozen, an image's loss does not depend on the others, so batches may go one by one.
+    """
+    total = sum(len(batch.y) for batch in batches)
+    net.gradient.zero_()
+    with net.frozen_batch_norm(affine):
+        for batch in batches:
+            _backward(cross_entropy(batch.y)(net(batch.x)) * (len(batch.y) / total))
+    return net.gradient
+
+
+def _logits(net: FlatModel, terms: Pass) -> list[Tensor]:
+    """The logits of each term's inputs, from one forward pass."""
+    if len(terms) == 1:
+        return [net(terms[0].x)]
+    logits = net(torch.cat([term.x for term in terms]))
+    return list(logits.split([len(term.x) for term in terms]))
+
+
+def _backward(loss: Tensor, keep_graph: bool = False) -> None:
+    loss.backward(retain_graph=keep_graph)  # type: ignore[no-untyped-call]

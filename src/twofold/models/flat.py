@@ -1,0 +1,103 @@
+"""A network whose parameters, and their gradients, are views of one vector each.
+
+GEM and its relatives compute with gradients as vectors. Keeping them as vectors from the start
+makes a projection a few lines and costs no work per parameter: `backward` writes into the
+vector, the update is two operations on it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+
+class FlatModel:
+    """A module with flat parameters: `values` are the weights, `gradient` what backward adds to."""
+
+    def __init__(self, module: nn.Module, device: torch.device | str = "cpu") -> None:
+        self.module = module.to(device)
+        self.batch_norms = [m for m in module.modules() if isinstance(m, _BatchNorm)]
+        self._affine = [p for m in self.batch_norms for p in m.parameters()]
+        parameters = list(module.parameters())
+        size = sum(p.numel() for p in parameters)
+        self.values = torch.empty(size, device=device)
+        self.gradient = torch.zeros(size, device=device)
+        start = 0
+        for p in parameters:
+            stop = start + p.numel()
+            view = _like(self.values[start:stop], p)
+            view.copy_(p.data)
+            p.data = view
+            p.grad = _like(self.gradient[start:stop], p)
+            start = stop
+
+    @property
+    def has_batch_norm(self) -> bool:
+        return bool(self.batch_norms)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.module(x)
+        return logits
+
+    def buffers(self) -> list[Tensor]:
+        """The batch-norm statistics (empty for a network without)."""
+        return list(self.module.buffers())
+
+    def copy(self) -> nn.Module:
+        """The network as it is now, apart from this one and not to be trained."""
+        return copy.deepcopy(self.module).requires_grad_(False).eval()
+
+    @contextmanager
+    def frozen_batch_norm(self, affine: bool) -> Iterator[None]:
+        """FREEZE_BATCH_NORM of the paper's algorithm 3: running statistics, left as they are.
+
+        affine: whether its scale and shift still get gradients. GEM's references leave them out,
+        as the authors' code does, so that they count neither in G nor in its products.
+        """
+        for m in self.batch_norms:
+            m.eval()
+        for p in self._affine:
+            p.requires_grad_(affine)
+        try:
+            yield
+        finally:
+            for m in self.batch_norms:
+                m.train()
+            for p in self._affine:
+                p.requires_grad_(True)
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Evaluation mode without gradients."""
+        self.module.eval()
+        try:
+            with torch.inference_mode():
+                yield
+        finally:
+            self.module.train()
+
+    @contextmanager
+    def using(self, values: Tensor, buffers: list[Tensor] | None = None) -> Iterator[None]:
+        """Other weights (and batch-norm statistics) for a while: what a routine may evaluate."""
+        places = [self.values, *(self.buffers() if buffers is not None else [])]
+        kept = [place.clone() for place in places]
+        for place, other in zip(places, [values, *(buffers or [])], strict=True):
+            place.copy_(other)
+        try:
+            yield
+        finally:
+            for place, old in zip(places, kept, strict=True):
+                place.copy_(old)
+
+
+def _like(vector: Tensor, parameter: Tensor) -> Tensor:
+    """The vector in the parameter's shape; convolution weights channels last, which is faster."""
+    if parameter.dim() == 4:
+        o, i, h, w = parameter.shape
+        return vector.view(o, h, w, i).permute(0, 3, 1, 2)
+    return vector.view(parameter.shape)

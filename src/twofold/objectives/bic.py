@@ -1,0 +1,183 @@
+"""Bias correction (Wu et al., 2019), as the paper's appendix B states it.
+
+L = lambda L_d + (1 - lambda) L_c with lambda = n / (n + m) for n old and m new classes: L_c is ER's
+cross-entropy, L_d distils the previous model's old-class probabilities at temperature 2. Before
+every evaluation, alpha and beta that scale and shift the new classes' logits are fitted on
+validation examples, a tenth of the memory, which are never trained on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from twofold.augmentation import Augmentation, augment
+from twofold.benchmarks import Batch, Benchmark
+from twofold.benchmarks.base import Rows, Scenario
+from twofold.component import require
+from twofold.errors import UserError
+from twofold.models import FlatModel
+from twofold.objectives.base import Draw, Loss, Objective, Pass, Term
+
+TEMPERATURE = 2.0
+Array = NDArray[np.float64]
+
+
+@dataclass
+class Bic(Objective, name="bic"):
+    """BiC, for class-incremental benchmarks.
+
+    augment: `crop` (the paper), `pad` (the authors' code, D7) or `none`.
+    validation: share of the memory that is held out to fit the bias correction.
+    """
+
+    augment: Augmentation = "crop"
+    validation: float = 0.1
+
+    replays = "total"
+
+    def __post_init__(self) -> None:
+        require(
+            0 < self.validation < 1, f"bic's validation must be in 0..1, not {self.validation}"
+        )
+
+    def check(self, scenario: Scenario, memory_per_class: int) -> None:
+        if scenario != "class":
+            raise UserError(
+                "bic corrects a bias towards new classes, so it needs a class-incremental "
+                "benchmark (split-cifar100, split-mini-imagenet), not a domain-incremental one"
+            )
+        if memory_per_class < 2:
+            raise UserError("bic splits the memory 9:1, so --memory-per-class must be at least 2")
+
+    def start(self, benchmark: Benchmark, net: FlatModel, seed: int) -> None:
+        super().start(benchmark, net, seed)
+        self._validation: list[Rows] = []
+        self._previous: nn.Module | None = None
+        self._correction = (1.0, 0.0)
+        self._previous_correction = (1.0, 0.0)
+
+    def start_task(self, task: int, chosen: list[Rows]) -> Rows:
+        tasks = self.benchmark.tasks
+        self._old_classes = self.benchmark.classes_of(tasks[: task - 1])
+        self._new_classes = list(tasks[task - 1].classes)
+        held_out = np.concatenate([rows[self._kept(rows) :] for rows in chosen])
+        self._validation.append(held_out)
+        rows = np.concatenate(self._validation)
+        self._validation_batch = self.benchmark.train.batch(rows)
+        train = tasks[task - 1].train
+        return train[~np.isin(train, held_out)]
+
+    def end_task(self, task: int, chosen: list[Rows]) -> Rows:
+        self.before_evaluation()
+        self._previous = self.net.copy()
+        self._previous_correction = self._correction
+        self._previous_classes = self._new_classes
+        return np.concatenate([rows[: self._kept(rows)] for rows in chosen])
+
+    def _kept(self, rows: Rows) -> int:
+        """How many of a class's stored examples are replayed; the others validate."""
+        return len(rows) - max(1, round(len(rows) * self.validation))
+
+    def augmented(self, batch: Batch, random: np.random.Generator) -> Batch:
+        return batch._replace(x=augment(batch.x, self.augment, random))
+
+    def passes(self, draw: Draw) -> list[Pass]:
+        if draw.old is None or self._previous is None:
+            return [[Term("new", 1.0, draw.new.x, self._loss(draw.new.y, 1.0, None, 0.0))]]
+        share = len(self._old_classes) / (len(self._old_classes) + len(self._new_classes))
+        with torch.no_grad():
+            x = torch.cat([draw.new.x, draw.old.x])
+            targets = self._soft(self._corrected_previous(self._previous(x)))
+        distil = share / len(x)  # L_d is the mean over both batches
+        b = len(draw.new.y)
+        new = self._loss(draw.new.y, (1 - share) / draw.task, targets[:b], distil)
+        old = self._loss(draw.old.y, (1 - share) * (1 - 1 / draw.task), targets[b:], distil)
+        return [[Term("new", 1.0, draw.new.x, new), Term("old", 1.0, draw.old.x, old)]]
+
+    def _loss(self, y: Tensor, weight: float, targets: Tensor | None, distil: float) -> Loss:
+        def loss(logits: Tensor) -> Tensor:
+            total = weight * F.cross_entropy(logits, y)
+            if targets is None:
+                return total
+            log_p = F.log_softmax(logits[:, self._old_classes] / TEMPERATURE, 1)
+            return total - distil * (targets * log_p).sum()
+
+        return loss
+
+    def _soft(self, logits: Tensor) -> Tensor:
+        return F.softmax(logits[:, self._old_classes] / TEMPERATURE, 1)
+
+    def _corrected_previous(self, logits: Tensor) -> Tensor:
+        return correct(logits, self._previous_classes, self._previous_correction)
+
+    def before_evaluation(self) -> None:
+        """Fit the bias layer: one pass over the validation images, then two numbers on logits."""
+        self._correction = (1.0, 0.0)
+        if not self._old_classes:
+            return
+        batch = self._validation_batch
+        with self.net.evaluating():
+            logits = torch.cat([self.net(x) for x in batch.x.split(500)])
+        self._correction = fit_bias(
+            logits.double().cpu().numpy(),
+            batch.y.cpu().numpy(),
+            np.array(self._old_classes),
+            np.array(self._new_classes),
+        )
+
+    def judged(self, logits: Tensor) -> Tensor:
+        return correct(logits, self._new_classes, self._correction)
+
+
+def correct(logits: Tensor, classes: list[int], correction: tuple[float, float]) -> Tensor:
+    """q_k = alpha o_k + beta for these classes, o_k for the others."""
+    if correction == (1.0, 0.0):
+        return logits
+    alpha, beta = correction
+    corrected = logits.clone()
+    corrected[:, classes] = alpha * logits[:, classes] + beta
+    return corrected
+
+
+def fit_bias(logits: Array, y: Rows, old: Rows, new: Rows) -> tuple[float, float]:
+    """argmin over (alpha, beta) of the cross-entropy over the classes seen so far (L_b).
+
+    It is convex in two variables, so Newton's method with halved steps finds the minimum. The
+    old classes enter only through their log-sum-exp, which is computed once.
+    """
+    rest, o = logsumexp(logits[:, old], axis=1), logits[:, new]
+    own = y[:, None] == new[None, :]  # where an example is of a new class, its column
+    if not (np.isfinite(rest).all() and np.isfinite(o).all()):
+        return 1.0, 0.0  # a diverged network has nothing to correct
+
+    def value(w: Array) -> float:
+        q = w[0] * o + w[1]
+        return float(np.mean(np.logaddexp(rest, logsumexp(q, axis=1)) - (q * own).sum(1)))
+
+    w = np.array([1.0, 0.0])
+    best = value(w)
+    for _ in range(50):
+        q = w[0] * o + w[1]
+        p = np.exp(q - np.logaddexp(rest, logsumexp(q, axis=1))[:, None])
+        first = np.stack([(p * o).sum(1), p.sum(1)], 1)  # the expected (o_k, 1) of each example
+        gradient = (first - np.stack([(own * o).sum(1), own.sum(1)], 1)).mean(0)
+        moments = [(p * o * o).sum(1), (p * o).sum(1), p.sum(1)]
+        second = np.array([[moments[0].mean(), moments[1].mean()], [moments[1].mean(), moments[2].mean()]])
+        hessian = second - first.T @ first / len(y) + 1e-9 * np.eye(2)
+        step = np.linalg.solve(hessian, gradient)
+        if gradient @ step < 1e-12:
+            break
+        scale = 1.0
+        while (trial := value(w - scale * step)) > best and scale > 1e-6:
+            scale /= 2
+        if scale <= 1e-6:
+            break
+        w, best = w - scale * step, trial
+    return float(w[0]), float(w[1])

@@ -1,0 +1,44 @@
+"""A-GEM (Chaudhry et al., 2019): one constraint, the average loss on all past tasks.
+
+Algorithm 1 and 2 of the paper, PROJECT_AGEM:
+
+    g_bar = g                                  if <g, g_ref> >= 0
+    g_bar = g - <g, g_ref> / <g_ref, g_ref> g_ref   otherwise
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from twofold.routines.base import Needs, Routine, Step
+
+
+@dataclass
+class Agem(Routine, name="agem"):
+    """A-GEM's projection.
+
+    reference: `objective` takes g_ref = g_old, the gradient that the objective already has (the
+        paper's algorithm 2); an objective without old data gets a pass over a replay batch.
+        `frozen` always runs that extra pass, alone and with batch norm frozen, as the authors'
+        code does (D5); without batch norm, both give ER the same reference.
+    """
+
+    reference: Literal["objective", "frozen"] = "objective"
+
+    def asks(self) -> Needs:
+        return Needs.OLD if self.reference == "objective" else Needs.FROZEN_OLD
+
+    def direct(self, g: Tensor, step: Step) -> Tensor:
+        if step.old is None:
+            return g
+        dot, square = torch.dot(g, step.old), torch.dot(step.old, step.old)
+        # Branch-free, so that a GPU need not wait for the host: the weight is 0 where <g,ref> >= 0.
+        weight = (-dot / square).clamp(min=0)
+        usable = torch.isfinite(weight)  # a zero or a non-finite reference projects nothing
+        step.log["projected"] = usable & (dot < 0)
+        step.log["unsolved"] = ~(torch.isfinite(dot) & torch.isfinite(square))
+        return torch.addcmul(g, step.old, torch.where(usable, weight, 0.0))

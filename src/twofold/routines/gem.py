@@ -1,0 +1,95 @@
+"""GEM (Lopez-Paz and Ranzato, 2017): one constraint a past task.
+
+Equations (6)-(10) of the paper's appendix D. The projected gradient is the solution of
+
+    minimise_gbar  1/2 ||g - gbar||^2    subject to   <gbar, g_k> >= 0  for all k < t,
+
+found through its dual in the t-1 variables v, with G = (g_1, ..., g_{t-1}) as rows:
+
+    minimise_v  1/2 v' G G' v + g' G' v    subject to   v >= 0,        gbar = G' v* + g.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from twofold.component import require
+from twofold.routines.base import Needs, Routine, Step
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class Gem(Routine, name="gem"):
+    """GEM's projection.
+
+    gamma: how much the reference gradients are favoured beyond the constraints; 0.5 is what the
+        paper and the original code use, 0 the pure projection.
+    when: `violated` projects only if some <g, g_k> < 0 (the original code, the main experiments);
+        `always` solves the QP at every iteration (the paper's gamma study).
+    rule: how gamma enters. `bound`: v >= gamma in the dual (the original code); `added`: v* + gamma
+        (the original paper's text); `none`: not at all.
+    references: `independent` rows g_k (the paper); `cumulative` rows g_1 + ... + g_k, as the
+        authors' code computes them by not zeroing gradients between tasks (D2).
+    ridge: added to the diagonal of GG' so that it is positive definite.
+    """
+
+    gamma: float = 0.5
+    when: Literal["violated", "always"] = "violated"
+    rule: Literal["bound", "added", "none"] = "bound"
+    references: Literal["independent", "cumulative"] = "independent"
+    ridge: float = 1e-3
+
+    needs = Needs.PER_TASK
+
+    def __post_init__(self) -> None:
+        require(self.gamma >= 0, f"gem's gamma must not be negative, not {self.gamma}")
+        require(self.ridge > 0, f"gem's ridge must be above 0, not {self.ridge}")
+
+    def direct(self, g: Tensor, step: Step) -> Tensor:
+        if step.references is None:
+            return g
+        G = step.references
+        if self.references == "cumulative":
+            G = G.cumsum(0)
+        dots = G @ g
+        if self.when == "violated" and not bool((dots < 0).any()):
+            # A NaN is not below 0, so a non-finite gradient ends here, too; it is counted.
+            step.log["unsolved"] = float(not bool(torch.isfinite(dots).all()))
+            return g
+        step.log["projected"] = 1.0
+        v = self.weights((G @ G.T).double().cpu().numpy(), dots.double().cpu().numpy())
+        if v is None:
+            step.log["projected"], step.log["unsolved"] = 0.0, 1.0
+            return g
+        return torch.addmv(g, G.T, torch.from_numpy(v).to(G))
+
+    def weights(self, gram: Array, dots: Array) -> Array | None:
+        """v*, by the chosen rule, from GG' and Gg. None if there is no solution to be had."""
+        gamma = self.gamma if self.rule != "none" else 0.0
+        bound = gamma if self.rule == "bound" else 0.0
+        v = solve_dual(gram + self.ridge * np.eye(len(gram)), dots, bound)
+        return v + gamma if v is not None and self.rule == "added" else v
+
+
+def solve_dual(P: Array, q: Array, bound: float) -> Array | None:
+    """argmin_v 1/2 v'Pv + q'v subject to v >= bound, for a positive definite P.
+
+    With P = LL' and v = u + bound this is the non-negative least-squares problem
+    min_{u >= 0} 1/2 ||L'u + L^-1 (q + P bound)||^2, which scipy solves exactly.
+    """
+    try:
+        L = scipy.linalg.cholesky(P, lower=True)
+        target = scipy.linalg.solve_triangular(L, q + P.sum(axis=1) * bound, lower=True)
+        u, _ = scipy.optimize.nnls(L.T, -target)
+    except (np.linalg.LinAlgError, ValueError, RuntimeError):  # indefinite, not finite, no end
+        return None
+    return np.asarray(u + bound)

@@ -1,0 +1,279 @@
+"""The training loop: one iteration in the five steps of the paper's algorithms 2 and 3."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from twofold.benchmarks import Batch, Benchmark
+from twofold.benchmarks.base import Rows
+from twofold.errors import UserError
+from twofold.evaluation.continual import Evaluator
+from twofold.gradients import frozen_gradient, objective_gradient
+from twofold.memory import Grouping, Memory, sample
+from twofold.models import FlatModel
+from twofold.objectives import Draw, Objective
+from twofold.routines import Needs, Routine, Step
+from twofold.streams import stream
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything about training that is neither the benchmark nor the method."""
+
+    online: bool
+    lr: float
+    batch_size: int
+    seed: int
+    iterations: int | None = None  # at most so many a task
+    tasks: int | None = None  # only the first so many
+    eval_every: int = 1
+    eval_size: int = 1000
+    memory_per_class: int = 100
+    memory_grouping: Grouping = "class-task"
+    momentum: float = 0.9
+    reset_momentum: bool = False
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run is: told after every evaluation."""
+
+    task: int
+    iteration: int  # of the whole run
+    iterations: int
+    accuracy: Tensor  # of each task seen so far; a tensor, so that a GPU need not wait
+
+
+@dataclass
+class Result:
+    """What training leaves: a row of curves an iteration, and accuracies on the whole test sets."""
+
+    curves: dict[str, NDArray[np.generic]] = field(default_factory=dict)
+    task_ends: list[list[float]] = field(default_factory=list)  # [k][i]: task i+1 after task k+1
+    finite: bool = True  # whether all losses and the final weights are numbers
+    seconds: dict[str, float] = field(default_factory=dict)  # in training and in evaluation
+
+
+# Recorded at every iteration, each with its value where a method has nothing to say.
+RECORDED = {
+    "loss": np.nan,  # the objective's
+    "loss_new": np.nan,  # the mean on new and on replayed data, without their weights
+    "loss_old": np.nan,
+    "projected": 0.0,  # whether the routine changed the gradient's direction
+    "norm_ratio": 1.0,  # the followed direction's norm, over the gradient's
+    "unsolved": 0.0,  # a projection that had no solution, or a gradient that was not finite
+}
+
+
+class Training:
+    """One run: make it, then call `run`."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        objective: Objective,
+        routines: list[Routine],
+        settings: Settings,
+        report: Callable[[Progress], None] = lambda progress: None,
+    ) -> None:
+        self.benchmark, self.objective, self.routines = benchmark, objective, routines
+        self.settings, self.report = settings, report
+        self.tasks = benchmark.tasks[: settings.tasks]
+        self.needs = Needs.NOTHING
+        for routine in routines:
+            self.needs |= routine.asks()
+        self._check()
+        device = benchmark.train.labels.device
+        self.net = initialised(benchmark, settings.seed, device)
+        self.velocity = torch.zeros_like(self.net.values)
+        labels = benchmark.train.labels.cpu().numpy()
+        grouping: Grouping = "class-task" if objective.stores_all else settings.memory_grouping
+        self.memory = Memory(labels, settings.memory_per_class, grouping)
+        self.evaluator = Evaluator(benchmark, self.net, settings.eval_size, settings.seed)
+        self.seconds = {"training": 0.0, "evaluation": 0.0}
+        objective.start(benchmark, self.net, settings.seed)
+        for routine in routines:
+            routine.start(self.net)
+
+    def _check(self) -> None:
+        settings, smallest = self.settings, min(len(task.train) for task in self.tasks)
+        self.objective.check(self.benchmark.scenario, settings.memory_per_class)
+        if settings.batch_size > smallest:
+            raise UserError(
+                f"batch size {settings.batch_size} is larger than a task: "
+                f"{self.benchmark.name} has tasks of {smallest} training examples"
+            )
+        uses_memory = self.objective.replays != "nothing" or self.needs
+        if uses_memory and not self.objective.stores_all and settings.memory_per_class == 0:
+            raise UserError("this method replays, but with --memory-per-class 0 memory stays empty")
+
+    def run(self) -> Result:
+        result = Result()
+        records: list[dict[str, Tensor | float]] = []
+        accuracies: list[tuple[int, Tensor]] = []
+        for task in range(1, len(self.tasks) + 1):
+            chosen, rows = self._start_task(task)
+            count, done = self._iterations(len(rows)), len(records)
+            left = sum(self._iterations(len(later.train)) for later in self.tasks[task:])
+            for n in range(1, count + 1):
+                with self._timed("training"):
+                    records.append({"task": task, **self._iterate(task, n, rows)})
+                if n % self.settings.eval_every == 0 or n == count:
+                    with self._timed("evaluation"), self._evaluated():
+                        accuracy = self.evaluator.subset(task, self.objective.judged)
+                    accuracies.append((len(records) - 1, accuracy))
+                    self.report(Progress(task, done + n, done + count + left, accuracy))
+            with self._timed("evaluation"), self._evaluated():
+                full = self.evaluator.full(task, self.objective.judged)
+            result.task_ends.append(full.tolist())
+            self.memory.add(self.objective.end_task(task, chosen))
+        result.curves = _curves(records, accuracies, len(self.tasks))
+        losses_finite = np.isfinite(result.curves["loss"].astype(float)).all()
+        result.finite = bool(losses_finite and torch.isfinite(self.net.values).all())
+        result.seconds = self.seconds
+        return result
+
+    def _start_task(self, task: int) -> tuple[list[Rows], Rows]:
+        """What will be stored at the task's end, and what is trained on until then."""
+        random = stream(self.settings.seed, "memory", task)
+        chosen = self.memory.choose(self.tasks[task - 1], random)
+        rows = self.objective.start_task(task, chosen)
+        for routine in self.routines:
+            routine.start_task(task)
+        if self.settings.reset_momentum:
+            self.velocity.zero_()
+        return chosen, rows
+
+    def _iterations(self, examples: int) -> int:
+        """Of a task: one pass in online mode, without the last partial batch."""
+        cap = self.settings.iterations
+        if self.settings.online:
+            passes = examples // self.settings.batch_size
+            return passes if cap is None else min(cap, passes)
+        return self.benchmark.offline_iterations if cap is None else cap
+
+    def _iterate(self, task: int, n: int, rows: Rows) -> dict[str, Tensor | float]:
+        # 1. Sample: the current batch, and what is to be replayed.
+        draw = self._draw(task, n, rows)
+        # 2. The gradient of the objective.
+        apart = Needs.OLD in self.needs and self.objective.replays != "nothing"
+        g, old, losses = objective_gradient(self.net, self.objective.passes(draw), apart)
+        # 3. Reference gradients.
+        step = Step(task, n, self.net, old, losses=losses)
+        if self._needs_passes(draw):
+            g = g.clone()  # the passes reuse the network's gradient vector
+            self._add_references(step, draw)
+        # 4. Projection, or whatever else the routines do to the direction and to the step.
+        direction, lr = g, self.settings.lr
+        for routine in self.routines:
+            direction = routine.direct(direction, step)
+            lr = routine.step_size(lr, step)
+        if direction is not g:
+            step.log["norm_ratio"] = direction.norm() / g.norm()
+        # 5. Update: SGD with momentum, which averages projected gradients.
+        self.velocity.mul_(self.settings.momentum).add_(direction)
+        self.net.values.add_(self.velocity, alpha=-lr)
+        for routine in self.routines:
+            routine.after_step(step)
+        named = {"loss" if role == "total" else f"loss_{role}": v for role, v in losses.items()}
+        return {**RECORDED, **named, **step.log}
+
+    def _draw(self, task: int, n: int, rows: Rows) -> Draw:
+        settings, b = self.settings, self.settings.batch_size
+        augmentation = stream(settings.seed, "augmentation", task, n)
+
+        def batch(rows: Rows) -> Batch:
+            return self.objective.augmented(self.benchmark.train.batch(rows), augmentation)
+
+        draw = Draw(task, n, batch(self._current(task, n, rows)))
+        replays = self.objective.replays
+        if task == 1 or (replays == "nothing" and not self.needs):
+            return draw
+        random = stream(settings.seed, "replay", task, n)
+        if replays == "each" or Needs.PER_TASK in self.needs:
+            parts = [part for part in self.memory.draw_each(b, random) if len(part)]
+            pooled = np.concatenate(parts)
+            old = pooled if replays == "each" else sample(pooled, b, random)
+            if Needs.PER_TASK in self.needs:
+                draw.references = [batch(part) for part in parts]
+        else:
+            old = self.memory.draw(b, random)
+        if replays != "nothing" or self.needs & (Needs.OLD | Needs.FROZEN_OLD):
+            draw.old = batch(old)
+        return draw
+
+    def _current(self, task: int, n: int, rows: Rows) -> Rows:
+        """The rows of the n-th batch: a new order every epoch, its last partial batch dropped."""
+        b = self.settings.batch_size
+        epoch, position = divmod(n - 1, len(rows) // b)
+        if position == 0:
+            self._order = stream(self.settings.seed, "batches", task, epoch).permutation(rows)
+        return self._order[position * b : (position + 1) * b]
+
+    def _needs_passes(self, draw: Draw) -> bool:
+        """Whether the routines need gradients that the objective's own passes don't give."""
+        if draw.task == 1:
+            return False
+        own = self.objective.replays != "nothing"
+        return bool(self.needs & (Needs.PER_TASK | Needs.FROZEN_OLD)) or (
+            Needs.OLD in self.needs and not own
+        )
+
+    def _add_references(self, step: Step, draw: Draw) -> None:
+        if Needs.PER_TASK in self.needs:
+            step.references = torch.stack(
+                [frozen_gradient(self.net, [batch], affine=False).clone() for batch in draw.references]
+            )
+        if draw.old is not None and step.old is None:
+            pieces = zip(*(part.split(self.settings.batch_size) for part in draw.old), strict=True)
+            batches = [Batch(*piece) for piece in pieces]
+            step.old = frozen_gradient(self.net, batches, affine=True).clone()
+
+    @contextmanager
+    def _evaluated(self) -> Iterator[None]:
+        """With the weights that the routines want judged, and the objective ready for it."""
+        with ExitStack() as stack:
+            for routine in self.routines:
+                stack.enter_context(routine.evaluated(self.net))
+            self.objective.before_evaluation()
+            yield
+
+    @contextmanager
+    def _timed(self, what: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[what] += time.perf_counter() - start
+
+
+def initialised(benchmark: Benchmark, seed: int, device: torch.device) -> FlatModel:
+    """A fresh network; the same for every method with one seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(stream(seed, "initialisation").integers(2**63)))
+        return FlatModel(benchmark.model(), device)
+
+
+def _curves(
+    records: list[dict[str, Tensor | float]], accuracies: list[tuple[int, Tensor]], tasks: int
+) -> dict[str, NDArray[np.generic]]:
+    """Columns of equal length. An accuracy is NaN where its task was not evaluated."""
+    curves: dict[str, NDArray[np.generic]] = {
+        "iteration": np.arange(1, len(records) + 1, dtype=np.int32),
+        "task": np.array([record["task"] for record in records], np.int16),
+    }
+    for key in dict.fromkeys(key for record in records for key in record if key != "task"):
+        column = [record.get(key, np.nan) for record in records]
+        curves[key] = torch.tensor([float(value) for value in column]).numpy()
+    table = np.full((len(records), tasks), np.nan, np.float32)
+    for row, accuracy in accuracies:
+        table[row, : len(accuracy)] = accuracy.cpu().numpy()
+    for k in range(tasks):
+        curves[f"accuracy_{k + 1}"] = table[:, k]
+    return curves
