@@ -1,0 +1,65 @@
+"""Continual learning as what x how: any objective with any optimisation routine.
+
+    import twofold
+
+    run = twofold.run("rotated-mnist", "er+gem(gamma=0.5)", seed=142)
+    print(run.min, run.avg)
+
+Names are loaded when first used, so that the command line answers at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from twofold.benchmarks import Benchmark, Recipe
+    from twofold.errors import UserError
+    from twofold.experiments.config import Config, configure
+    from twofold.experiments.runs import Run, load_runs, run
+    from twofold.method import Method
+    from twofold.objectives import Draw, Objective, Term
+    from twofold.routines import Needs, Routine, Step
+
+_HOME = {
+    "Benchmark": "benchmarks",
+    "Recipe": "benchmarks",
+    "UserError": "errors",
+    "Config": "experiments.config",
+    "configure": "experiments.config",
+    "Run": "experiments.runs",
+    "load_runs": "experiments.runs",
+    "run": "experiments.runs",
+    "Method": "method",
+    "Draw": "objectives",
+    "Objective": "objectives",
+    "Term": "objectives",
+    "Needs": "routines",
+    "Routine": "routines",
+    "Step": "routines",
+}
+
+__all__ = [
+    "Benchmark",
+    "Config",
+    "Draw",
+    "Method",
+    "Needs",
+    "Objective",
+    "Recipe",
+    "Routine",
+    "Run",
+    "Step",
+    "Term",
+    "UserError",
+    "configure",
+    "load_runs",
+    "run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"twofold.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'twofold' has no attribute {name!r}")

@@ -19,7 +19,7 @@ def augment(x: Tensor, how: Augmentation, random: np.random.Generator) -> Tensor
 
     crop: of 0.2 to 1.0 of the image's area and a ratio of sides between 3/4 and 4/3, resized
         bilinearly to the image's size (the paper's appendix B).
-    pad: of the image's own size from the image padded by 4 reflected pixels (the authors' code, D7).
+    pad: of the image's size from the image padded by 4 reflected pixels (the authors' code, D7).
     """
     if how == "none":
         return x
@@ -41,7 +41,9 @@ def augment(x: Tensor, how: Augmentation, random: np.random.Generator) -> Tensor
 Array = NDArray[np.float64]
 
 
-def _resized_crop(n: int, height: int, width: int, random: np.random.Generator) -> tuple[Array, Array]:
+def _resized_crop(
+    n: int, height: int, width: int, random: np.random.Generator
+) -> tuple[Array, Array]:
     """Size and place of the crops on the scale where the image spans -1..1, as (x, y)."""
     area = random.uniform(0.2, 1.0, n)
     ratio = np.exp(random.uniform(np.log(3 / 4), np.log(4 / 3), n)) * height / width
@@ -51,7 +53,9 @@ def _resized_crop(n: int, height: int, width: int, random: np.random.Generator) 
     return scale, shift
 
 
-def _padded_crop(n: int, height: int, width: int, random: np.random.Generator) -> tuple[Array, Array]:
+def _padded_crop(
+    n: int, height: int, width: int, random: np.random.Generator
+) -> tuple[Array, Array]:
     """The same for a shift by whole pixels; with aligned corners a pixel is 2 / (size - 1)."""
     pixels = random.integers(-PAD, PAD + 1, (n, 2))
     return np.ones((n, 2)), pixels * 2 / (np.array([width, height]) - 1)

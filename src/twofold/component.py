@@ -17,7 +17,7 @@ import math
 import types
 import typing
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 from twofold.errors import UserError, unknown
 
@@ -38,11 +38,17 @@ class Component:
             cls.known[name] = cls
 
     @classmethod
+    def find(cls, name: str) -> type[Self]:
+        """The component of this kind with this name."""
+        if name not in cls.known:
+            raise unknown(cls.kind, name, cls.known)
+        return cast(type[Self], cls.known[name])
+
+    @classmethod
     def options(cls) -> dict[str, dataclasses.Field[Any]]:
         """The options by name: the dataclass fields that `__init__` takes, in order."""
-        if not dataclasses.is_dataclass(cls):  # a component without options needs no decorator
-            return {}
-        return {f.name: f for f in dataclasses.fields(cls) if f.init}
+        fields = getattr(cls, "__dataclass_fields__", {})  # none without the decorator: no options
+        return {f.name: f for f in fields.values() if f.init}
 
     @classmethod
     def make(cls, options: dict[str, Any]) -> Self:

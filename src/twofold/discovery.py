@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
+import sys
 from collections.abc import Iterable
+from pathlib import Path
+
+from twofold.errors import UserError
 
 
 def import_all(package: str, path: Iterable[str]) -> None:
     """Import every module of a package, so that what is defined there is registered."""
     for module in pkgutil.iter_modules(path):
         importlib.import_module(f"{package}.{module.name}")
+
+
+def import_file(path: str) -> None:
+    """Run a user's file that defines components of their own; once a process."""
+    file = Path(path).resolve()
+    name = f"twofold_plugin_{file.stem}"
+    if name in sys.modules:
+        return
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise UserError(f"plugin {path!r} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)

@@ -82,4 +82,4 @@ def _logits(net: FlatModel, terms: Pass) -> list[Tensor]:
 
 
 def _backward(loss: Tensor, keep_graph: bool = False) -> None:
-    loss.backward(retain_graph=keep_graph)  # type: ignore[no-untyped-call]
+    loss.backward(retain_graph=keep_graph)

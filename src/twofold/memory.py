@@ -19,8 +19,8 @@ class Memory:
     the highest: a uniform sample, drawn alike for all methods with one seed.
 
     per_class: how many examples a group may hold.
-    grouping: what a group is. `class-task`: a class in a task (the paper). `class`: a class over all
-        tasks, so that old tasks give way to new ones, a reservoir as in the authors' code for
+    grouping: what a group is. `class-task`: a class in a task (the paper). `class`: a class over
+        all tasks, so that old tasks give way to new ones, a reservoir as in the authors' code for
         Rotated MNIST (D1). They differ only where tasks share classes.
     """
 

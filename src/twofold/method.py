@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from twofold.component import Component, Part, split_parts
 from twofold.errors import UserError, unknown
@@ -12,6 +12,7 @@ from twofold.objectives import Objective
 from twofold.routines import Routine
 
 Options = dict[str, Any]
+C = TypeVar("C", bound=Component)
 
 
 @dataclass(frozen=True)
@@ -35,43 +36,45 @@ class Method:
                     f"method {text!r}: {part.name!r} is an objective, and a method has one, "
                     "written first"
                 )
-        method = cls(
-            _component(Objective, first, "objective"),  # type: ignore[arg-type]
-            tuple(_component(Routine, part, "routine") for part in rest if part.name != "sgd"),  # type: ignore[misc]
+        return cls(
+            _given(Objective.find(first.name), first),
+            tuple(_given(Routine.find(part.name), part) for part in rest if part.name != "sgd"),
         )
-        method.make()  # so that wrong options are found now
-        return method
 
     def make(self, more: Mapping[str, Options] | None = None) -> tuple[Objective, list[Routine]]:
         """The components, fresh. `more` are options by component name, for what was not given."""
         more = more or {}
-        (objective, given), *_ = [self.objective]
+        objective, given = self.objective
         return (
             objective.make({**more.get(objective.name, {}), **given}),
             [cls.make({**more.get(cls.name, {}), **given}) for cls, given in self.routines],
         )
 
-    def __str__(self) -> str:
-        """The shortest text that means the same: `finetune+gem` is `gem`, defaults are left out."""
-        parts = [_text(cls, given) for cls, given in (self.objective, *self.routines)]
+    def text(self, more: Mapping[str, Options] | None = None) -> str:
+        """The shortest text that means the same: without options that say what holds anyway.
+
+        That is a component's default, or what `more` says.
+        """
+        parts = [_text(cls, given, more or {}) for cls, given in (self.objective, *self.routines)]
         if self.routines and parts[0] == "finetune":
             parts = parts[1:]
         return "+".join(parts)
 
 
-def _component(kind: type[Component], part: Part, word: str) -> tuple[type[Component], Options]:
-    if part.name not in kind.known:
-        raise unknown(word, part.name, kind.known)
-    cls = kind.known[part.name]
-    made = cls.make(part.given(cls))
-    return cls, {key: getattr(made, key) for key in part.given(cls)}
+def _given(cls: type[C], part: Part) -> tuple[type[C], Options]:
+    """The options that were given, as their fields' types."""
+    given = part.given(cls)
+    made = cls.make(given)
+    return cls, {key: getattr(made, key) for key in given}
 
 
-def _text(cls: type[Component], given: Options) -> str:
+def _text(cls: type[Component], given: Options, more: Mapping[str, Options]) -> str:
+    anyway = {key: option.default for key, option in cls.options().items()}
+    anyway |= more.get(cls.name, {})
     shown = [
         f"{key}={_plain(given[key])}"
-        for key, option in cls.options().items()
-        if key in given and given[key] != option.default
+        for key in anyway
+        if given.get(key, anyway[key]) != anyway[key]
     ]
     return f"{cls.name}({','.join(shown)})" if shown else cls.name
 

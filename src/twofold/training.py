@@ -230,7 +230,10 @@ class Training:
     def _add_references(self, step: Step, draw: Draw) -> None:
         if Needs.PER_TASK in self.needs:
             step.references = torch.stack(
-                [frozen_gradient(self.net, [batch], affine=False).clone() for batch in draw.references]
+                [
+                    frozen_gradient(self.net, [batch], affine=False).clone()
+                    for batch in draw.references
+                ]
             )
         if draw.old is not None and step.old is None:
             pieces = zip(*(part.split(self.settings.batch_size) for part in draw.old), strict=True)

@@ -20,7 +20,9 @@ from twofold.models import mlp
 Rows = NDArray[np.int64]
 Scenario = Literal["domain", "class"]
 Whitening = Literal["train", "published"]
-Constants = tuple[tuple[float, ...], tuple[float, ...]]  # mean and deviation of each channel, in 0..1
+Constants = tuple[
+    tuple[float, ...], tuple[float, ...]
+]  # mean and deviation of each channel, in 0..1
 
 
 class Batch(NamedTuple):
@@ -76,9 +78,6 @@ class Benchmark:
     tasks: tuple[Task, ...]
     model: Callable[[], nn.Module]
     offline_iterations: int  # a task
-
-    def classes_of(self, tasks: Sequence[Task]) -> list[int]:
-        return [c for task in tasks for c in task.classes]
 
     @classmethod
     def from_tensors(

@@ -14,7 +14,7 @@ def class_order(seed: int) -> Rows:
 
 
 class Split(Recipe):
-    """A benchmark whose tasks are groups of classes; the outputs keep the dataset's class numbers."""
+    """A benchmark whose tasks are groups of classes; outputs keep the dataset's class numbers."""
 
     scenario = "class"
 

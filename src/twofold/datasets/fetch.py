@@ -123,8 +123,7 @@ def _ask(url: str, have: int) -> HTTPResponse | None:
 
 
 def _receive(response: HTTPResponse, part: Path, have: int) -> None:
-    length = response.headers.get("Content-Length")
-    total = have + int(length) if length else None
+    total = None if response.length is None else have + response.length
     name = part.name.removesuffix(".part")
     with (
         _progress(name, urlsplit(response.url).netloc, have, total) as advance,

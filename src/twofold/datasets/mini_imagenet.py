@@ -57,12 +57,16 @@ def decode_folder(place: Path) -> Dataset:
 
 def _rows(table: Path) -> list[tuple[str, str]]:
     try:
-        with table.open(newline="", encoding="utf-8") as file:
-            return [(row["filename"], row["label"]) for row in csv.DictReader(file, strict=True)]
+        with table.open(newline="", encoding="utf-8-sig") as file:
+            rows = [(row["filename"], row["label"]) for row in csv.DictReader(file, strict=True)]
     except KeyError as error:
         raise UserError(f"{table}: lacks the column {error}, expected filename,label") from error
     except (csv.Error, UnicodeDecodeError) as error:
         raise UserError(f"{table}: not a csv file ({error})") from error
+    for number, row in enumerate(rows, start=1):
+        if not all(row):
+            raise UserError(f"{table}: row {number} lacks a file name or a label")
+    return rows
 
 
 def _read_image(path: Path) -> NDArray[np.uint8]:

@@ -23,12 +23,11 @@ _NUMBERS = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
 def read(stream: IO[bytes], where: str, keys: tuple[str, ...]) -> dict[str, Any]:
     """The dict that a pickle holds, which must have these keys; `where` names it in messages."""
     try:
-        # Python 2 wrote its strings as bytes of no known encoding: they stay bytes.
         content = _Unpickler(stream, where).load()
     except UserError:
         raise
     except Exception as error:  # garbage may raise anything, as the pickle module warns
-        why = str(error) or type(error).__name__
+        why = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"{where}: cannot be read as a pickle of arrays ({why})") from error
     if not isinstance(content, dict):
         raise UserError(f"{where}: holds a {type(content).__name__}, expected a dict")
@@ -57,15 +56,17 @@ def integers(value: object, where: str) -> NDArray[np.int64]:
 
 class _Unpickler(pickle.Unpickler):
     def __init__(self, stream: IO[bytes], where: str) -> None:
+        # Python 2 did not say how its strings are encoded: they stay bytes.
         super().__init__(stream, encoding="bytes")
         self._where = where
 
     def find_class(self, module: str, name: str, /) -> Any:
         known = module.replace("numpy._core", "numpy.core", 1), name
         if known not in _ALLOWED:
+            # What a pickle says may hold anything; it is to stay on one line of a terminal.
+            said = f"{module}.{name}".encode("unicode_escape").decode()
             raise UserError(
-                f"{self._where}: holds {module}.{name}: refused, "
-                "a data pickle may hold only numpy arrays"
+                f"{self._where}: holds {said}: refused, a data pickle may hold only numpy arrays"
             )
         return _Call(_ALLOWED[known])
 
@@ -114,7 +115,10 @@ class _Array:
 def _array(raw: bytes, dtype: _Dtype, shape: tuple[int, ...], order: Any) -> NDArray[Any]:
     if not isinstance(raw, bytes | bytearray):
         raise pickle.UnpicklingError("holds an array that is not made of bytes")
-    return np.frombuffer(raw, dtype.numpy).reshape(shape, order=text(order))  # type: ignore[call-overload,no-any-return]
+    array: NDArray[Any] = np.frombuffer(raw, dtype.numpy).reshape(shape, order=text(order))  # type: ignore[call-overload]
+    if array.shape != shape:  # reshape makes up for what is left out
+        raise pickle.UnpicklingError(f"holds an array of shape {shape}")
+    return array
 
 
 def _scalar(dtype: _Dtype, raw: bytes) -> Any:

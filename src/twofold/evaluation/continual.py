@@ -1,4 +1,4 @@
-"""Continual evaluation: the accuracy on every task seen so far, as often as after every iteration."""
+"""Continual evaluation: the accuracy on every task seen so far, after every iteration."""
 
 from __future__ import annotations
 

@@ -19,10 +19,13 @@ from twofold.models import FlatModel
 Loss = Callable[[Tensor], Tensor]  # from logits to the mean loss over them
 
 
+Role = Literal["new", "old"]
+
+
 class Term(NamedTuple):
     """weight * loss(f_w(x)), on new data or on old."""
 
-    role: Literal["new", "old"]
+    role: Role
     weight: float
     x: Tensor
     loss: Loss

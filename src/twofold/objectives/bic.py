@@ -8,6 +8,7 @@ validation examples, a tenth of the memory, which are never trained on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from twofold.augmentation import Augmentation, augment
-from twofold.benchmarks import Batch, Benchmark
+from twofold.benchmarks import Batch, Benchmark, Task
 from twofold.benchmarks.base import Rows, Scenario
 from twofold.component import require
 from twofold.errors import UserError
@@ -43,9 +44,7 @@ class Bic(Objective, name="bic"):
     replays = "total"
 
     def __post_init__(self) -> None:
-        require(
-            0 < self.validation < 1, f"bic's validation must be in 0..1, not {self.validation}"
-        )
+        require(0 < self.validation < 1, f"bic's validation must be in 0..1, not {self.validation}")
 
     def check(self, scenario: Scenario, memory_per_class: int) -> None:
         if scenario != "class":
@@ -65,8 +64,8 @@ class Bic(Objective, name="bic"):
 
     def start_task(self, task: int, chosen: list[Rows]) -> Rows:
         tasks = self.benchmark.tasks
-        self._old_classes = self.benchmark.classes_of(tasks[: task - 1])
-        self._new_classes = list(tasks[task - 1].classes)
+        self._old_classes = self._columns(tasks[: task - 1])
+        self._new_classes = self._columns(tasks[task - 1 : task])
         held_out = np.concatenate([rows[self._kept(rows) :] for rows in chosen])
         self._validation.append(held_out)
         rows = np.concatenate(self._validation)
@@ -80,6 +79,11 @@ class Bic(Objective, name="bic"):
         self._previous_correction = self._correction
         self._previous_classes = self._new_classes
         return np.concatenate([rows[: self._kept(rows)] for rows in chosen])
+
+    def _columns(self, tasks: Sequence[Task]) -> Tensor:
+        """The classes of these tasks, as an index of the network's outputs."""
+        classes = [c for task in tasks for c in task.classes]
+        return torch.tensor(classes, dtype=torch.long, device=self.net.values.device)
 
     def _kept(self, rows: Rows) -> int:
         """How many of a class's stored examples are replayed; the others validate."""
@@ -120,7 +124,7 @@ class Bic(Objective, name="bic"):
     def before_evaluation(self) -> None:
         """Fit the bias layer: one pass over the validation images, then two numbers on logits."""
         self._correction = (1.0, 0.0)
-        if not self._old_classes:
+        if not len(self._old_classes):
             return
         batch = self._validation_batch
         with self.net.evaluating():
@@ -128,15 +132,15 @@ class Bic(Objective, name="bic"):
         self._correction = fit_bias(
             logits.double().cpu().numpy(),
             batch.y.cpu().numpy(),
-            np.array(self._old_classes),
-            np.array(self._new_classes),
+            self._old_classes.cpu().numpy(),
+            self._new_classes.cpu().numpy(),
         )
 
     def judged(self, logits: Tensor) -> Tensor:
         return correct(logits, self._new_classes, self._correction)
 
 
-def correct(logits: Tensor, classes: list[int], correction: tuple[float, float]) -> Tensor:
+def correct(logits: Tensor, classes: Tensor, correction: tuple[float, float]) -> Tensor:
     """q_k = alpha o_k + beta for these classes, o_k for the others."""
     if correction == (1.0, 0.0):
         return logits
@@ -169,7 +173,9 @@ def fit_bias(logits: Array, y: Rows, old: Rows, new: Rows) -> tuple[float, float
         first = np.stack([(p * o).sum(1), p.sum(1)], 1)  # the expected (o_k, 1) of each example
         gradient = (first - np.stack([(own * o).sum(1), own.sum(1)], 1)).mean(0)
         moments = [(p * o * o).sum(1), (p * o).sum(1), p.sum(1)]
-        second = np.array([[moments[0].mean(), moments[1].mean()], [moments[1].mean(), moments[2].mean()]])
+        second = np.array(
+            [[moments[0].mean(), moments[1].mean()], [moments[1].mean(), moments[2].mean()]]
+        )
         hessian = second - first.T @ first / len(y) + 1e-9 * np.eye(2)
         step = np.linalg.solve(hessian, gradient)
         if gradient @ step < 1e-12:

@@ -49,7 +49,9 @@ class Der(Objective, name="der"):
         with self.net.evaluating():
             logits = [self.net(self.benchmark.train.batch(part).x) for part in _chunks(rows)]
         if task == 1:  # the width of the output is known only now
-            self._logits = torch.zeros(len(self.benchmark.train), logits[0].shape[1], device=logits[0].device)
+            self._logits = torch.zeros(
+                len(self.benchmark.train), logits[0].shape[1], device=logits[0].device
+            )
         self._logits[torch.as_tensor(rows, device=self._logits.device)] = torch.cat(logits)
         return rows
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from twofold.benchmarks.base import Rows
 from twofold.component import require
 from twofold.memory import sample
-from twofold.objectives.base import Draw, Objective, Pass, Term, cross_entropy
+from twofold.objectives.base import Draw, Objective, Pass, Role, Term, cross_entropy
 from twofold.streams import stream
 
 
@@ -28,7 +29,9 @@ class Joint(Objective, name="joint"):
     stores_all = True
 
     def __post_init__(self) -> None:
-        require(self.keep is None or self.keep > 0, f"joint's keep must be above 0, not {self.keep}")
+        require(
+            self.keep is None or self.keep > 0, f"joint's keep must be above 0, not {self.keep}"
+        )
 
     def end_task(self, task: int, chosen: list[Rows]) -> Rows:
         rows = self.benchmark.tasks[task - 1].train
@@ -50,8 +53,14 @@ class Joint(Objective, name="joint"):
         return [
             [
                 Term(role, len(rows) / everything, x[rows], cross_entropy(y[rows]))
-                for role, rows in (("new", chunk[chunk < new]), ("old", chunk[chunk >= new]))
+                for role, rows in _by_role(chunk, new)
                 if len(rows)
             ]
             for chunk in chunks
         ]
+
+
+def _by_role(chunk: Rows, new: int) -> list[tuple[Role, Tensor]]:
+    """The places of new and of old examples; the first `new` of all are the new ones."""
+    places = torch.from_numpy(chunk)
+    return [("new", places[places < new]), ("old", places[places >= new])]

@@ -1,0 +1,5 @@
+import sys
+
+from twofold.cli import main
+
+sys.exit(main())

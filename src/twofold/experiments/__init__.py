@@ -1,0 +1,1 @@
+"""Runs: their configuration, their folders, and the processes that make them."""

@@ -1,0 +1,190 @@
+"""The configuration of a run: all that decides its result, checked before anything starts."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+
+from twofold.benchmarks import Benchmark, Recipe
+from twofold.benchmarks.base import Whitening
+from twofold.discovery import import_file
+from twofold.errors import UserError, unknown
+from twofold.experiments.profiles import profile as find_profile
+from twofold.memory import Grouping
+from twofold.method import Method
+from twofold.objectives import Objective
+from twofold.routines import Routine
+from twofold.training import Settings
+
+Mode = Literal["offline", "online"]
+SEED = 142  # the paper's first
+
+
+def paper_seeds(count: int) -> list[int]:
+    """The paper's five seeds are 142, 152, 162, 172, 182; further ones go on in steps of ten."""
+    return [SEED + 10 * k for k in range(count)]
+
+
+@dataclass(frozen=True)
+class Config:
+    """One run, complete. Make it with `configure`, which fills in and checks."""
+
+    benchmark: str
+    method: str
+    mode: Mode
+    lr: float
+    batch_size: int
+    seed: int
+    profile: str
+    iterations: int | None
+    tasks: int | None
+    eval_every: int
+    eval_size: int
+    memory_per_class: int
+    memory_grouping: Grouping
+    whitening: Whitening
+    momentum: float
+    reset_momentum: bool
+    device: str
+    components: list[tuple[str, dict[str, Any]]]  # objective, routines: all options, as in force
+    plugins: list[str]  # files that define components of the user's own
+
+    def make_components(self) -> tuple[Objective, list[Routine]]:
+        (objective, options), *routines = self.components
+        return (
+            Objective.find(objective).make(options),
+            [Routine.find(name).make(options) for name, options in routines],
+        )
+
+    def settings(self) -> Settings:
+        values = dataclasses.asdict(self)
+        taken = {f.name: values[f.name] for f in dataclasses.fields(Settings) if f.name in values}
+        return Settings(online=self.mode == "online", **taken)
+
+    def identity(self) -> str:
+        """A short digest of what decides the result."""
+        decisive = dataclasses.asdict(self)
+        for name in ("method", "profile", "plugins"):  # said in full by the components and the rest
+            del decisive[name]
+        text = json.dumps(decisive, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+    def command(self) -> str:
+        """The command that makes this run."""
+        usual = configure(
+            self.benchmark, self.method, mode=self.mode, seed=self.seed, profile=self.profile
+        )
+        words = ["twofold", "run", self.benchmark, self.method]
+        words += ["--mode", self.mode, "--seed", str(self.seed), "--profile", self.profile]
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name in ("components", "plugins") or value == getattr(usual, field.name):
+                continue
+            words.append("--" + field.name.replace("_", "-"))
+            words += [] if value is True else [str(value)]
+        for plugin in self.plugins:
+            words += ["--plugin", plugin]
+        return shlex.join(words)
+
+    def folder_name(self) -> str:
+        method = re.sub(r"[^A-Za-z0-9+=.,()-]", "_", self.method)
+        return f"{self.benchmark}-{self.mode}-{method}-{self.profile}-{self.seed}-{self.identity()}"
+
+
+def configure(
+    benchmark: str | Benchmark,
+    method: str,
+    *,
+    mode: str = "offline",
+    lr: float | None = None,
+    batch_size: int | None = None,
+    seed: int = SEED,
+    profile: str = "paper",
+    iterations: int | None = None,
+    tasks: int | None = None,
+    eval_every: int = 1,
+    eval_size: int = 1000,
+    memory_per_class: int = 100,
+    memory_grouping: Grouping | None = None,
+    whitening: Whitening | None = None,
+    momentum: float = 0.9,
+    reset_momentum: bool = False,
+    device: str = "cpu",
+    plugins: Sequence[str] = (),
+) -> Config:
+    """A checked configuration. What is not given is the main table's, or the profile's."""
+    for plugin in plugins:
+        import_file(plugin)
+    recipe = benchmark if isinstance(benchmark, Benchmark) else Recipe.find(benchmark)
+    parsed = Method.parse(method)
+    if mode not in get_args(Mode):
+        raise unknown("mode", mode, get_args(Mode))
+    defaults = find_profile(profile, recipe.name, parsed)
+    if lr is None:
+        lr = 0.1 if mode == "offline" else 0.01
+    if batch_size is None:
+        online = getattr(recipe, "online_batch_size", 10)
+        batch_size = 128 if mode == "offline" else online
+    if not (math.isfinite(lr) and lr > 0):
+        raise UserError(f"learning rate must be above 0, not {lr}")
+    if not 0 <= momentum < 1:
+        raise UserError(f"momentum must be at least 0 and below 1, not {momentum}")
+    _at_least(1, batch_size=batch_size, iterations=iterations, tasks=tasks)
+    _at_least(1, eval_every=eval_every, eval_size=eval_size)
+    _at_least(0, seed=seed, memory_per_class=memory_per_class)
+    available = recipe.tasks if isinstance(recipe.tasks, int) else len(recipe.tasks)
+    if tasks is not None and tasks > available:
+        raise UserError(f"{recipe.name} has {available} tasks, not {tasks}")
+    for name, value, choices in (
+        ("memory grouping", memory_grouping, get_args(Grouping)),
+        ("whitening", whitening, get_args(Whitening)),
+    ):
+        if value is not None and value not in choices:
+            raise unknown(name, str(value), choices)
+    _check_device(device)
+    objective, routines = parsed.make(defaults.options)
+    objective.check(recipe.scenario, memory_per_class)
+    return Config(
+        benchmark=recipe.name,
+        method=parsed.text(defaults.options),
+        mode="online" if mode == "online" else "offline",
+        lr=float(lr),
+        batch_size=batch_size,
+        seed=seed,
+        profile=profile,
+        iterations=iterations,
+        tasks=tasks,
+        eval_every=eval_every,
+        eval_size=eval_size,
+        memory_per_class=memory_per_class,
+        memory_grouping=memory_grouping or defaults.memory_grouping,
+        whitening=whitening or defaults.whitening,
+        momentum=momentum,
+        reset_momentum=reset_momentum,
+        device=device,
+        components=[(part.name, part.explicit()) for part in (objective, *routines)],
+        plugins=list(plugins),
+    )
+
+
+def _at_least(least: int, **values: int | None) -> None:
+    for name, value in values.items():
+        if value is not None and value < least:
+            raise UserError(f"{name.replace('_', ' ')} must be at least {least}, not {value}")
+
+
+def _check_device(device: str) -> None:
+    try:
+        kind = torch.device(device)
+        torch.empty(0, device=kind)
+    except (RuntimeError, AssertionError):
+        raise UserError(f"device {device!r} is not to be had here: try cpu, or cuda") from None

@@ -1,0 +1,48 @@
+"""Profiles: `paper` is the text, the default; `published` is the authors' code where it departs.
+
+Each departure is an option of a component that can also be set alone (docs/profiles.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from twofold.benchmarks.base import Whitening
+from twofold.errors import unknown
+from twofold.memory import Grouping
+from twofold.method import Method
+
+NAMES = ("paper", "published")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Defaults for what a user did not set: component options by name, memory, whitening."""
+
+    options: dict[str, dict[str, Any]] = field(default_factory=dict)
+    memory_grouping: Grouping = "class-task"
+    whitening: Whitening = "train"
+
+
+def profile(name: str, benchmark: str, method: Method) -> Profile:
+    if name not in NAMES:
+        raise unknown("profile", name, NAMES)
+    return Profile() if name == "paper" else _published(benchmark, method)
+
+
+def _published(benchmark: str, method: Method) -> Profile:
+    objective = method.objective[0].name
+    with_gem = any(cls.name == "gem" for cls, _ in method.routines)
+    options: dict[str, dict[str, Any]] = {
+        "gem": {"references": "cumulative"},  # D2
+        "der": {"augment": "pad"},  # D7
+        "bic": {"augment": "pad"},  # D7
+    }
+    if objective != "bic":
+        options["agem"] = {"reference": "frozen"}  # D5
+    grouping: Grouping = "class-task"
+    if benchmark == "rotated-mnist" and not with_gem:
+        grouping = "class"  # D1: its tasks all carry one task label; GEM has a buffer a task
+        options["joint"] = {"keep": 20_000}  # D4
+    return Profile(options, grouping, "published")  # D6

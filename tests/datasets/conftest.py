@@ -1,0 +1,45 @@
+"""Fixtures for the data set tests: a cache of their own, small data sets, servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import publishers
+import pytest
+import servers
+
+
+@pytest.fixture(autouse=True)
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("TWOFOLD_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture
+def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine where nobody has set $TWOFOLD_DATA."""
+    monkeypatch.delenv("TWOFOLD_DATA", raising=False)
+
+
+@pytest.fixture(scope="session")
+def mini_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Mini-ImageNet with 100 classes of 6 images; not to be changed."""
+    folder = tmp_path_factory.mktemp("mini")
+    publishers.write_mini_folder(folder / "mini-imagenet", per_class=6)
+    return folder
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., servers.Server]]:
+    """Start loopback servers that stop with the test."""
+    running: list[servers.Server] = []
+
+    def start(files: dict[str, bytes], behaviour: str = "ranges") -> servers.Server:
+        running.append(servers.Server(files, behaviour))
+        return running[-1]
+
+    yield start
+    for server in running:
+        server.stop()
