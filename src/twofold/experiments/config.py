@@ -78,8 +78,10 @@ class Config:
         text = json.dumps(decisive, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
-    def command(self) -> str:
-        """The command that makes this run."""
+    def command(self) -> str | None:
+        """The command that makes this run; None for a benchmark made of a user's own tensors."""
+        if self.benchmark not in Recipe.known:
+            return None
         usual = configure(
             self.benchmark, self.method, mode=self.mode, seed=self.seed, profile=self.profile
         )
