@@ -1,4 +1,4 @@
-"""Fixtures for the data set tests: a cache of their own, small data sets, servers."""
+"""Fixtures for the dataset tests: a cache of their own, small datasets, servers."""
 
 from __future__ import annotations
 

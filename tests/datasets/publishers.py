@@ -1,4 +1,4 @@
-"""Small data sets in the publishers' formats, written without the package's own code."""
+"""Small datasets in the publishers' formats, written without the package's own code."""
 
 from __future__ import annotations
 

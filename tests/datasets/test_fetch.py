@@ -177,7 +177,7 @@ def test_a_bar_on_a_terminal(serve: Serve, target: Path) -> None:
     assert target.read_bytes() == BODY
 
 
-# --- whole data sets
+# --- whole datasets
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Where data sets are looked for, and what is said when they are not there."""
+"""Where datasets are looked for, and what is said when they are not there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_names() -> None:
 
 @pytest.mark.parametrize("use", [load, get, check])
 def test_unknown_name(use: object) -> None:
-    with pytest.raises(UserError, match="unknown data set 'mnst': did you mean 'mnist'"):
+    with pytest.raises(UserError, match="unknown dataset 'mnst': did you mean 'mnist'"):
         use("mnst")  # type: ignore[operator]
 
 
@@ -44,7 +44,7 @@ def test_then_the_cache(
     monkeypatch: pytest.MonkeyPatch,
     empty_first: bool,
 ) -> None:
-    if empty_first:  # a data folder that lacks this data set is passed over
+    if empty_first:  # a data folder that lacks this dataset is passed over
         monkeypatch.setenv("TWOFOLD_DATA", str(tmp_path))
     cache_folder.mkdir()
     (cache_folder / "mini-imagenet").symlink_to(mini_folder / "mini-imagenet")

@@ -1,4 +1,4 @@
-"""The image data sets: found or fetched, verified, decoded once, then mapped from a cache."""
+"""The image datasets: found or fetched, verified, decoded once, then mapped from a cache."""
 
 from twofold.datasets.dataset import Dataset, Split
 from twofold.datasets.library import check, get, load, names

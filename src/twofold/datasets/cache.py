@@ -1,4 +1,4 @@
-"""The decoded data sets on disk: arrays that load in no time, checked each time.
+"""The decoded datasets on disk: arrays that load in no time, checked each time.
 
 An entry is the folder `<cache>/decoded/<name>-<fingerprint of the source>` with one .npy file an
 array and a manifest. Damage of any kind is mended by decoding the source again.

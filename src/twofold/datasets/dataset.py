@@ -1,4 +1,4 @@
-"""What a data set is once decoded, and where one is found before that."""
+"""What a dataset is once decoded, and where one is found before that."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Copy:
-    """One copy of a data set on disk, found but not read."""
+    """One copy of a dataset on disk, found but not read."""
 
     where: Path  # for messages
     files: tuple[Path, ...]  # a change in one of them asks for a new decoding
@@ -41,7 +41,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Source:
-    """All that is known of a data set before it is read. One file of this package holds one."""
+    """All that is known of a dataset before it is read. One file of this package holds one."""
 
     name: str
     title: str
@@ -53,7 +53,7 @@ class Source:
 
 
 def digest(dataset: Dataset) -> str:
-    """The sha256 of everything a decoded data set holds."""
+    """The sha256 of everything a decoded dataset holds."""
     sha = hashlib.sha256("\n".join(dataset.class_names).encode())
     for split in (dataset.train, dataset.test):
         for array in (split.images, split.labels, split.coarse):

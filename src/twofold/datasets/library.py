@@ -1,28 +1,38 @@
-"""Where data sets are looked for, and what is done with them: load, get, check."""
+"""Where datasets are looked for, and what is done with them: load, get, check."""
 
 from __future__ import annotations
 
+import functools
+import importlib
 import os
+import pkgutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from twofold.datasets import cache, cifar100, mini_imagenet, mnist
+from twofold.datasets import cache
 from twofold.datasets.dataset import Copy, Dataset, Source, digest
 from twofold.datasets.locks import locked
 from twofold.errors import UserError, unknown
 
-_ALL = (cifar100.SOURCE, mini_imagenet.SOURCE, mnist.SOURCE)
-SOURCES: dict[str, Source] = {source.name: source for source in _ALL}
+
+@functools.cache
+def sources() -> dict[str, Source]:
+    """By name: each file of this package that holds a SOURCE adds one."""
+    package = "twofold.datasets"
+    files = pkgutil.iter_modules([str(Path(__file__).parent)])
+    modules = [importlib.import_module(f"{package}.{file.name}") for file in files]
+    found = [module.SOURCE for module in modules if hasattr(module, "SOURCE")]
+    return {source.name: source for source in found}
 
 
 def names() -> tuple[str, ...]:
-    """The data sets there are."""
-    return tuple(sorted(SOURCES))
+    """The datasets there are."""
+    return tuple(sorted(sources()))
 
 
 def load(name: str, folder: Path | None = None) -> Dataset:
-    """The data set in `folder`, or else wherever it is found; fetched if it is nowhere."""
+    """The dataset in `folder`, or else wherever it is found; fetched if it is nowhere."""
     source = _source(name)
     copy = _find(source) if folder is None else _require(source, folder)
     copy = copy or _fetch(source, None)
@@ -54,9 +64,9 @@ def check(name: str, folder: Path | None = None) -> str:
 
 
 def _source(name: str) -> Source:
-    if name not in SOURCES:
-        raise unknown("data set", name, SOURCES)
-    return SOURCES[name]
+    if name not in sources():
+        raise unknown("dataset", name, sources())
+    return sources()[name]
 
 
 def _find(source: Source) -> Copy | None:

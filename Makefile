@@ -1,0 +1,34 @@
+# Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test lint fmt bench clean
+
+# Three methods on real Rotated MNIST, shortened: about two minutes on two cores.
+demo: $(READY)
+	$(BIN)/twofold run rotated-mnist er er+gem er+agem --iterations 250 --out runs/demo
+	$(BIN)/twofold figure gap rotated-mnist --runs runs/demo --output runs/demo/gap.png
+
+test: lint
+	$(BIN)/pytest -n 2 $(PYTEST)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+fmt: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/python bench/steps.py
+
+clean:
+	rm -rf .venv
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
