@@ -49,7 +49,7 @@ def need(data_folder):
 
 
 def class_benchmark(tasks: int = 3, norm: bool = True, examples: int = 60) -> Benchmark:
-    """Class-incremental: 3 classes a task, blobs as 8x8 images; a network with batch norm or not."""
+    """Class-incremental: 3 classes a task, 8x8 blobs; a network with batch norm or not."""
     return _benchmark(tasks, norm, examples, shared_classes=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,10 +12,11 @@ import servers
 
 
 @pytest.fixture(autouse=True)
-def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "cache"
     monkeypatch.setenv("TWOFOLD_CACHE", str(folder))
-    return folder
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)  # half a gigabyte, where the data is real
 
 
 @pytest.fixture

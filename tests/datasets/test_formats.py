@@ -209,8 +209,7 @@ def is_mini(dataset: Dataset, per_class: int, tolerance: int) -> None:
         assert abs(found - np.array(wanted)[:, None, None, None]).max() <= tolerance
 
 
-@pytest.mark.parametrize("place", ["mini-imagenet", "."])
-@pytest.mark.parametrize(("per_class", "side"), [(6, 84), (13, 30)])
+@pytest.mark.parametrize(("place", "per_class", "side"), [("mini-imagenet", 6, 84), (".", 13, 30)])
 def test_mini_folder_is_read(tmp_path: Path, place: str, per_class: int, side: int) -> None:
     (tmp_path / place).mkdir(exist_ok=True)
     publishers.write_mini_folder(tmp_path / place, per_class, side)

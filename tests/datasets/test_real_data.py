@@ -28,9 +28,10 @@ def loaded(name: str, folder: Path) -> Dataset:
 
 
 def is_fast(name: str, folder: Path) -> None:
-    start = time.perf_counter()
+    """By the time of this process: what else the machine does is not measured."""
+    start = time.process_time()
     load(name, folder)
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
 
 
 def test_mnist(folder: Path) -> None:

@@ -1,0 +1,70 @@
+"""The documents tell the truth: their examples run, and what they name exists."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import domain_benchmark
+
+import twofold
+from twofold.discovery import import_file
+from twofold.routines import Routine
+
+ROOT = Path(__file__).parent.parent
+
+
+def python_blocks(document: str) -> list[str]:
+    text = (ROOT / document).read_text()
+    blocks = re.findall(r"^( *)```python\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
+    return [re.sub(rf"^{indent}", "", code, flags=re.MULTILINE) for indent, code in blocks]
+
+
+def run_block(code: str, tmp_path: Path) -> str:
+    script = tmp_path / "example.py"
+    script.write_text(code)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.real_data
+def test_the_readme_example_runs(need, tmp_path):
+    need("mnist")
+    lines = run_block(python_blocks("README.md")[0], tmp_path).splitlines()
+    assert [line.split()[0] for line in lines] == ["er", "er+gem(gamma=0.5)", "er+halved"]
+    assert all(float(line.split("AVG ")[1].split()[0]) > 70 for line in lines)
+
+
+def test_the_readme_example_with_own_tensors_runs(tmp_path):
+    assert 0 <= float(run_block(python_blocks("README.md")[1], tmp_path)) <= 100
+
+
+def test_the_routine_of_contributing_works(tmp_path):
+    (code,) = python_blocks("CONTRIBUTING.md")
+    (tmp_path / "clip.py").write_text(code)
+    try:
+        import_file(str(tmp_path / "clip.py"))
+        run = twofold.run(domain_benchmark(), "er+clip(0.001)", batch_size=10)
+        assert run.curves["norm_ratio"].max() < 0.5
+        with pytest.raises(twofold.UserError, match="clip's limit"):
+            twofold.configure("rotated-mnist", "er+clip(-1)")
+    finally:
+        Routine.known.pop("clip", None)
+
+
+@pytest.mark.parametrize("document", ["README.md", *map(str, Path("docs").glob("*.md"))])
+def test_links_between_documents_lead_somewhere(document):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / document).read_text())
+    missing = [link for link in links if not ((ROOT / document).parent / link).exists()]
+    assert not missing
+
+
+def test_the_listed_profiles_and_methods_exist():
+    for cell in re.findall(
+        r"`((?:finetune|er|joint|der|bic|agem|gem)\S*?)`", (ROOT / "README.md").read_text()
+    ):
+        twofold.Method.parse(cell)
