@@ -1,34 +1,38 @@
 # Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
-READY := .venv/.ready
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test lint fmt bench clean
 
 # Three methods on real Rotated MNIST, shortened: about two minutes on two cores.
-demo: $(READY)
+demo: .venv/.package
 	$(BIN)/twofold run rotated-mnist er er+gem er+agem --iterations 250 --out runs/demo
 	$(BIN)/twofold figure gap rotated-mnist --runs runs/demo --output runs/demo/gap.png
 
 test: lint
 	$(BIN)/pytest -n 2 $(PYTEST)
 
-lint: $(READY)
+lint: .venv/.tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-fmt: $(READY)
+fmt: .venv/.tools
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY)
+bench: .venv/.package
 	$(BIN)/python bench/steps.py
 
 clean:
 	rm -rf .venv
 
-$(READY): pyproject.toml constraints.txt
+.venv/.package: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP) -e .
+	touch $@
+
+.venv/.tools: .venv/.package
+	$(PIP) -e '.[dev]'
 	touch $@

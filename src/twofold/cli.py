@@ -83,6 +83,7 @@ def _parser() -> Parser:
         dest="command", required=True, metavar="COMMAND", parser_class=Parser
     )
     _add_run(commands)
+    _add_figure(commands)
     listing = commands.add_parser("list", help="benchmarks, objectives, routines, their options")
     listing.add_argument("--plugin", action="append", default=[], metavar="FILE.py")
     listing.set_defaults(act=_list, parser=listing)
@@ -130,6 +131,29 @@ def _add_run(commands: Any) -> None:
     add("--out", type=Path, default=Path("runs"), metavar="DIR", help="folder for runs (runs)")
     add("--workers", type=_whole, metavar="N", help="processes (default: one a core)")
     add("--json", action="store_true", help="print one JSON object a finished run, on one line")
+
+
+def _add_figure(commands: Any) -> None:
+    figure: Parser = commands.add_parser(
+        "figure",
+        help="draw the stability gap from finished runs",
+        description="Draw the stability gap from finished runs: the accuracy on a task while later "
+        "ones are learned, a column an objective, a colour a routine.",
+    )
+    figure.set_defaults(act=_figure, parser=figure)
+    add = figure.add_argument
+    add("kind", choices=("gap",), metavar="gap", help="what to draw")
+    add("benchmark", metavar="BENCHMARK", help="such as rotated-mnist")
+    add("--task", type=_whole, default=1, metavar="N", help="whose accuracy (default: 1)")
+    add("--runs", type=Path, default=Path("runs"), metavar="DIR", help="folder with runs (runs)")
+    add("--methods", nargs="+", metavar="METHOD", help="only these (default: all there are)")
+    add("--mode", default="offline", help="offline (default) or online")
+    add("--profile", default="paper", help="paper (default) or published")
+    add("--lr", type=_real, help="only runs with this learning rate")
+    add("--batch-size", type=_whole, metavar="N", help="only runs with this batch size")
+    add("--iterations", type=_whole, metavar="N", help="only runs with so many a task")
+    output = "a .png, .svg or .pdf (default: BENCHMARK-MODE-gap.png)"
+    add("-o", "--output", type=Path, metavar="FILE", help=output)
 
 
 def _run(args: argparse.Namespace) -> None:
@@ -180,6 +204,23 @@ def _run(args: argparse.Namespace) -> None:
     console = stderr if args.json else Console(highlight=False)
     console.print(summary_table(summaries, title))
     console.print(f"The runs are in {args.out}/", soft_wrap=True)
+
+
+def _figure(args: argparse.Namespace) -> None:
+    from twofold.experiments.runs import load_runs
+    from twofold.report.figures import NARROWERS, check_format, gap_figure, save_figure, select_runs
+
+    output = args.output or Path(f"{args.benchmark}-{args.mode}-gap.png")
+    check_format(output)
+    runs = load_runs(args.runs)
+    if not runs:
+        raise UserError(f"there are no runs in {args.runs}: make some with `twofold run`")
+    narrowers = {name: getattr(args, name) for name in NARROWERS}
+    shown = select_runs(runs, args.benchmark, args.mode, args.profile, args.methods, **narrowers)
+    save_figure(gap_figure(shown, args.task), output)
+    methods = sorted(run.config.method for run in shown)
+    counts = ", ".join(f"{method} ({methods.count(method)})" for method in dict.fromkeys(methods))
+    print(f"The figure is in {output}; runs: {counts}")
 
 
 def _list(args: argparse.Namespace) -> None:

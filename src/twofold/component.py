@@ -28,6 +28,7 @@ class Component:
     name: ClassVar[str]
     kind: ClassVar[str]
     known: ClassVar[dict[str, type[Component]]]
+    context: ClassVar[tuple[str, ...]] = ()  # attributes that a run sets, not the component
 
     def __init_subclass__(cls, *, name: str | None = None, kind: str | None = None) -> None:
         super().__init_subclass__()
@@ -63,6 +64,17 @@ class Component:
     def explicit(self) -> dict[str, Any]:
         """All options with the values they have: what a run records."""
         return {key: getattr(self, key) for key in self.options()}
+
+    def state(self) -> dict[str, Any]:
+        """What it keeps between iterations: its attributes that are neither options nor context.
+
+        They must be tensors, arrays or plain data; override this where they are not.
+        """
+        return {k: v for k, v in vars(self).items() if k not in {*self.options(), *self.context}}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on with what `state` gave."""
+        vars(self).update(state)
 
 
 def require(condition: bool, message: str) -> None:

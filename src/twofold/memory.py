@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -55,6 +55,13 @@ class Memory:
     def draw_each(self, count: int, random: np.random.Generator) -> list[Rows]:
         """A uniform sample of each part."""
         return [sample(part, count, random) for part in self.parts]
+
+    def state(self) -> dict[str, Any]:
+        return {"parts": self.parts, "priority": self._priority}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.parts, self._priority = state["parts"], state["priority"]
+        self._rows = np.concatenate([self._rows, *self.parts])
 
     def _top(self, rows: Rows) -> Rows:
         return rows[np.argsort(-self._priority[rows], kind="stable")[: self._per_class]]

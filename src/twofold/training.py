@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from twofold.benchmarks import Batch, Benchmark
 from twofold.benchmarks.base import Rows
+from twofold.curves import Columns, Curves
 from twofold.errors import UserError
 from twofold.evaluation.continual import Evaluator
 from twofold.gradients import frozen_gradient, objective_gradient
@@ -52,25 +53,14 @@ class Progress:
     accuracy: Tensor  # of each task seen so far; a tensor, so that a GPU need not wait
 
 
-@dataclass
+@dataclass(frozen=True)
 class Result:
     """What training leaves: a row of curves an iteration, and accuracies on the whole test sets."""
 
-    curves: dict[str, NDArray[np.generic]] = field(default_factory=dict)
-    task_ends: list[list[float]] = field(default_factory=list)  # [k][i]: task i+1 after task k+1
-    finite: bool = True  # whether all losses and the final weights are numbers
-    seconds: dict[str, float] = field(default_factory=dict)  # in training and in evaluation
-
-
-# Recorded at every iteration, each with its value where a method has nothing to say.
-RECORDED = {
-    "loss": np.nan,  # the objective's
-    "loss_new": np.nan,  # the mean on new and on replayed data, without their weights
-    "loss_old": np.nan,
-    "projected": 0.0,  # whether the routine changed the gradient's direction
-    "norm_ratio": 1.0,  # the followed direction's norm, over the gradient's
-    "unsolved": 0.0,  # a projection that had no solution, or a gradient that was not finite
-}
+    curves: Columns
+    task_ends: list[list[float]]  # [k][i]: on task i+1, after task k+1
+    finite: bool  # whether all losses and the final weights are numbers
+    seconds: dict[str, float]  # in training and in evaluation
 
 
 class Training:
@@ -98,7 +88,12 @@ class Training:
         grouping: Grouping = "class-task" if objective.stores_all else settings.memory_grouping
         self.memory = Memory(labels, settings.memory_per_class, grouping)
         self.evaluator = Evaluator(benchmark, self.net, settings.eval_size, settings.seed)
+        self.task, self.n = 1, 0  # the task being learned, and how many of its iterations are done
+        self.curves = Curves(len(self.tasks))
+        self.task_ends: list[list[float]] = []
         self.seconds = {"training": 0.0, "evaluation": 0.0}
+        self._order: tuple[tuple[int, int], Rows] | None = None  # of which task and epoch
+        self._start: dict[str, Any] | None = None
         objective.start(benchmark, self.net, settings.seed)
         for routine in routines:
             routine.start(self.net)
@@ -115,31 +110,62 @@ class Training:
         if uses_memory and not self.objective.stores_all and settings.memory_per_class == 0:
             raise UserError("this method replays, but with --memory-per-class 0 memory stays empty")
 
-    def run(self) -> Result:
-        result = Result()
-        records: list[dict[str, Tensor | float]] = []
-        accuracies: list[tuple[int, Tensor]] = []
-        for task in range(1, len(self.tasks) + 1):
+    def run(self, every: Callable[[], None] = lambda: None) -> Result:
+        """Train to the end, from the start or from where `restore` has put it.
+
+        every: called after every iteration, when `state` may be asked for.
+        """
+        for task in range(self.task, len(self.tasks) + 1):
             chosen, rows = self._start_task(task)
-            count, done = self._iterations(len(rows)), len(records)
+            count, done = self._iterations(len(rows)), len(self.curves) - self.n
             left = sum(self._iterations(len(later.train)) for later in self.tasks[task:])
-            for n in range(1, count + 1):
+            for n in range(self.n + 1, count + 1):
                 with self._timed("training"):
-                    records.append({"task": task, **self._iterate(task, n, rows)})
+                    self.curves.add(task, self._iterate(task, n, rows))
                 if n % self.settings.eval_every == 0 or n == count:
                     with self._timed("evaluation"), self._evaluated():
                         accuracy = self.evaluator.subset(task, self.objective.judged)
-                    accuracies.append((len(records) - 1, accuracy))
+                    self.curves.judged(accuracy)
                     self.report(Progress(task, done + n, done + count + left, accuracy))
+                self.n = n
+                every()
             with self._timed("evaluation"), self._evaluated():
-                full = self.evaluator.full(task, self.objective.judged)
-            result.task_ends.append(full.tolist())
+                self.task_ends.append(self.evaluator.full(task, self.objective.judged).tolist())
             self.memory.add(self.objective.end_task(task, chosen))
-        result.curves = _curves(records, accuracies, len(self.tasks))
-        losses_finite = np.isfinite(result.curves["loss"].astype(float)).all()
-        result.finite = bool(losses_finite and torch.isfinite(self.net.values).all())
-        result.seconds = self.seconds
-        return result
+            self.task, self.n = task + 1, 0
+        return self._result()
+
+    def _result(self) -> Result:
+        columns = self.curves.columns()
+        finite = np.isfinite(columns["loss"].astype(float)).all()
+        finite = finite and bool(torch.isfinite(self.net.values).all())
+        return Result(columns, self.task_ends, bool(finite), self.seconds)
+
+    def state(self) -> dict[str, Any]:
+        """All that decides how the run goes on, as tensors, arrays and plain data.
+
+        Random draws are functions of where they are made, so there is no random state in it.
+        """
+        return {
+            "task": self.task,
+            "n": self.n,
+            "values": self.net.values,
+            "buffers": self.net.buffers(),
+            "velocity": self.velocity,
+            "memory": self.memory.state(),
+            "objective": self.objective.state(),
+            "routines": [routine.state() for routine in self.routines],
+            "curves": self.curves.state(),
+            "task_ends": self.task_ends,
+            "seconds": self.seconds,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from there. The task is started anew, and then put where it was."""
+        self.task, self.n = state["task"], state["n"]
+        self.memory.restore(state["memory"])
+        self.objective.restore(state["objective"])
+        self._start = state
 
     def _start_task(self, task: int) -> tuple[list[Rows], Rows]:
         """What will be stored at the task's end, and what is trained on until then."""
@@ -150,7 +176,21 @@ class Training:
             routine.start_task(task)
         if self.settings.reset_momentum:
             self.velocity.zero_()
+        if self._start is not None:
+            self._put_back(self._start)
+            self._start = None
         return chosen, rows
+
+    def _put_back(self, state: dict[str, Any]) -> None:
+        self.net.values.copy_(state["values"])
+        for buffer, old in zip(self.net.buffers(), state["buffers"], strict=True):
+            buffer.copy_(old)
+        self.velocity.copy_(state["velocity"])
+        self.objective.restore(state["objective"])
+        for routine, old in zip(self.routines, state["routines"], strict=True):
+            routine.restore(old)
+        self.curves.restore(state["curves"])
+        self.task_ends, self.seconds = state["task_ends"], state["seconds"]
 
     def _iterations(self, examples: int) -> int:
         """Of a task: one pass in online mode, without the last partial batch."""
@@ -184,7 +224,7 @@ class Training:
         for routine in self.routines:
             routine.after_step(step)
         named = {"loss" if role == "total" else f"loss_{role}": v for role, v in losses.items()}
-        return {**RECORDED, **named, **step.log}
+        return {**named, **step.log}
 
     def _draw(self, task: int, n: int, rows: Rows) -> Draw:
         settings, b = self.settings, self.settings.batch_size
@@ -214,9 +254,10 @@ class Training:
         """The rows of the n-th batch: a new order every epoch, its last partial batch dropped."""
         b = self.settings.batch_size
         epoch, position = divmod(n - 1, len(rows) // b)
-        if position == 0:
-            self._order = stream(self.settings.seed, "batches", task, epoch).permutation(rows)
-        return self._order[position * b : (position + 1) * b]
+        if self._order is None or self._order[0] != (task, epoch):
+            random = stream(self.settings.seed, "batches", task, epoch)
+            self._order = (task, epoch), random.permutation(rows)
+        return self._order[1][position * b : (position + 1) * b]
 
     def _needs_passes(self, draw: Draw) -> bool:
         """Whether the routines need gradients that the objective's own passes don't give."""
@@ -261,22 +302,3 @@ def initialised(benchmark: Benchmark, seed: int, device: torch.device) -> FlatMo
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(stream(seed, "initialisation").integers(2**63)))
         return FlatModel(benchmark.model(), device)
-
-
-def _curves(
-    records: list[dict[str, Tensor | float]], accuracies: list[tuple[int, Tensor]], tasks: int
-) -> dict[str, NDArray[np.generic]]:
-    """Columns of equal length. An accuracy is NaN where its task was not evaluated."""
-    curves: dict[str, NDArray[np.generic]] = {
-        "iteration": np.arange(1, len(records) + 1, dtype=np.int32),
-        "task": np.array([record["task"] for record in records], np.int16),
-    }
-    for key in dict.fromkeys(key for record in records for key in record if key != "task"):
-        column = [record.get(key, np.nan) for record in records]
-        curves[key] = torch.tensor([float(value) for value in column]).numpy()
-    table = np.full((len(records), tasks), np.nan, np.float32)
-    for row, accuracy in accuracies:
-        table[row, : len(accuracy)] = accuracy.cpu().numpy()
-    for k in range(tasks):
-        curves[f"accuracy_{k + 1}"] = table[:, k]
-    return curves

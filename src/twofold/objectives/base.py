@@ -62,6 +62,7 @@ class Objective(Component, kind="objective"):
     stores_all: ClassVar[bool] = False
 
     # Set by `start`.
+    context = ("benchmark", "net", "seed")
     benchmark: Benchmark
     net: FlatModel
     seed: int

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -67,7 +68,7 @@ class Bic(Objective, name="bic"):
         self._old_classes = self._columns(tasks[: task - 1])
         self._new_classes = self._columns(tasks[task - 1 : task])
         held_out = np.concatenate([rows[self._kept(rows) :] for rows in chosen])
-        self._validation.append(held_out)
+        self._validation = [*self._validation[: task - 1], held_out]
         rows = np.concatenate(self._validation)
         self._validation_batch = self.benchmark.train.batch(rows)
         train = tasks[task - 1].train
@@ -79,6 +80,19 @@ class Bic(Objective, name="bic"):
         self._previous_correction = self._correction
         self._previous_classes = self._new_classes
         return np.concatenate([rows[: self._kept(rows)] for rows in chosen])
+
+    def state(self) -> dict[str, Any]:
+        """Without what `start_task` makes; the previous model as its weights."""
+        made = ("_old_classes", "_new_classes", "_validation_batch")
+        kept = {name: value for name, value in super().state().items() if name not in made}
+        previous = self._previous.state_dict() if self._previous is not None else None
+        return {**kept, "_previous": dict(previous) if previous is not None else None}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        if state["_previous"] is not None:
+            self._previous = self.net.copy()
+            self._previous.load_state_dict(state["_previous"])
 
     def _columns(self, tasks: Sequence[Task]) -> Tensor:
         """The classes of these tasks, as an index of the network's outputs."""

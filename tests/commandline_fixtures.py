@@ -1,0 +1,89 @@
+"""Fixtures for the tests of the command line, named there as a pytest plugin."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commandline import HALF, PER_CLASS, TINY, Command, Outcome, tiny
+
+
+@pytest.fixture(scope="session")
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The user's ~/.cache is not ours to fill."""
+    return os.environ.get("TWOFOLD_CACHE") or str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture
+def own_cache(cache_folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TWOFOLD_CACHE", cache_folder)
+
+
+@pytest.fixture
+def registries() -> Iterator[None]:
+    """What plugins define here is forgotten: other tests count what there is."""
+    from twofold import Objective, Recipe, Routine
+
+    known = [kind.known for kind in (Recipe, Objective, Routine)]
+    before = [dict(registry) for registry in known]
+    yield
+    for registry, names in zip(known, before, strict=True):
+        registry.clear()
+        registry.update(names)
+    for module in [name for name in sys.modules if name.startswith("twofold_plugin_")]:
+        del sys.modules[module]
+
+
+@pytest.fixture(scope="session")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the toy dataset and tiny.py, the plugin; not to be changed."""
+    folder = tmp_path_factory.mktemp("toy")
+    (folder / "tiny.py").write_text(TINY)
+    random = np.random.default_rng(0)
+    first = 0
+    for part, count in (("train", 64), ("val", 16), ("test", 20)):
+        images = random.integers(0, 256, (count * PER_CLASS, 84, 84, 3), np.uint8)
+        names = {
+            f"n{first + k:08d}": list(range(k * PER_CLASS, (k + 1) * PER_CLASS))
+            for k in range(count)
+        }
+        first += count
+        content = {"image_data": images, "class_dict": names}
+        (folder / f"mini-imagenet-cache-{part}.pkl").write_bytes(pickle.dumps(content))
+    return folder
+
+
+@pytest.fixture
+def half(tmp_path: Path) -> Path:
+    """A plugin with a routine."""
+    file = tmp_path / "half.py"
+    file.write_text(HALF)
+    return file
+
+
+@pytest.fixture
+def twofold(own_cache: None, registries: None, capsys: pytest.CaptureFixture[str]) -> Command:
+    """`twofold("run", ...)` in this process, which has imported torch already."""
+    from twofold.cli import main
+
+    def call(*args: object) -> Outcome:
+        capsys.readouterr()
+        code = main([str(arg) for arg in args])
+        return Outcome(code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def run_tiny(twofold: Command, toy: Path, tmp_path: Path) -> Command:
+    """Short runs in this process, into tmp_path / "out"; `options` overrule the usual ones."""
+
+    def call(methods: str, *options: object) -> Outcome:
+        return twofold(*tiny(toy, tmp_path / "out", methods), "--workers", 1, *options)
+
+    return call

@@ -1,0 +1,376 @@
+"""Mistakes: each gets one line that names it and what would be right, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pickle
+import shutil
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from commandline import Command, Outcome, files_below, one_line, process
+
+pytest_plugins = ("commandline_fixtures",)
+
+RUN = ("run", "rotated-mnist", "er")
+
+
+def wrong(outcome: Outcome, *named: str) -> str:
+    """An error in one line that names these things."""
+    assert outcome.code == 2, outcome
+    assert outcome.out == ""
+    message = one_line(outcome.err)
+    for word in named:
+        assert word in message
+    return message
+
+
+def case(args: str | tuple[str, ...], *named: str) -> Any:
+    words = tuple(args.split()) if isinstance(args, str) else args
+    return pytest.param(words, named, id=" ".join(words) or "nothing")
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        # Commands and arguments
+        case("", "COMMAND", "run", "list", "data"),
+        case("rnu rotated-mnist er", "'rnu'", "did you mean 'run'"),
+        case("list everything", "'everything'"),
+        case("list --plugni x.py", "'--plugni'", "did you mean '--plugin'"),
+        case("run", "BENCHMARK", "METHOD"),
+        case("run rotated-mnist", "METHOD"),
+        case((*RUN, "--sede", "1"), "'--sede'", "did you mean '--seed'"),
+        case((*RUN, "--iter", "1"), "'--iter'", "did you mean '--iterations'"),
+        case((*RUN, "--batch_size", "10"), "'--batch_size'", "did you mean '--batch-size'"),
+        case((*RUN, "--lr"), "--lr"),
+        case("data", "get|check", "name"),
+        case("data gte mnist", "'gte'", "did you mean 'get'"),
+        case("data get mnits", "'mnits'", "did you mean 'mnist'", "cifar100", "mini-imagenet"),
+        # Benchmarks and methods
+        case("run rotated-mnits er", "'rotated-mnits'", "did you mean 'rotated-mnist'"),
+        case("run Rotated-MNIST er", "'Rotated-MNIST'", "did you mean 'rotated-mnist'"),
+        case("run mnist er", "'mnist'", "did you mean 'rotated-mnist'"),
+        case(("run", "", "er"), "benchmark ''", "rotated-mnist"),
+        case("run rotated-mnist err", "'err'", "did you mean 'er'", "finetune"),
+        case("run rotated-mnist ER", "'ER'", "did you mean 'er'"),
+        case("run rotated-mnist er+GEM", "'GEM'", "did you mean 'gem'"),
+        case("run rotated-mnist er+a-gem", "'a-gem'", "did you mean 'agem'"),
+        case("run rotated-mnist ewc", "'ewc'", "der", "gem"),
+        case("run rotated-mnist ér", "'ér'", "did you mean 'er'"),
+        case("run rotated-mnist er er+gme", "'gme'", "did you mean 'gem'"),
+        case(("run", "rotated-mnist", ""), "method ''", "er+gem"),
+        case(("run", "rotated-mnist", "er gem"), "'er gem'"),
+        case(("run", "rotated-mnist", "er\ngem"), "er\\ngem"),
+        case("run rotated-mnist er+", "'er+'", "er+gem"),
+        case("run rotated-mnist +gem", "'+gem'", "er+gem"),
+        case("run rotated-mnist der++", "'der++'"),
+        case("run rotated-mnist er+der", "'der'", "objective"),
+        case("run rotated-mnist gem+er", "'er'", "objective", "first"),
+        case("run rotated-mnist bic", "bic", "split-cifar100", "class-incremental"),
+        case("run domain-cifar100 bic+agem", "bic", "split-cifar100", "class-incremental"),
+        # Options of a method
+        case("run rotated-mnist er+gem(gama=1)", "'gama'", "did you mean 'gamma'", "ridge"),
+        case("run rotated-mnist er(gamma=1)", "option of er", "'gamma'", "none"),
+        case("run rotated-mnist er+sgd(lr=1)", "option of sgd", "'lr'"),
+        case("run rotated-mnist er+gem(when=allways)", "when", "'allways'", "'always'"),
+        case("run rotated-mnist er+gem(gamma=abc)", "gem's gamma", "a number", "'abc'"),
+        case("run rotated-mnist er+gem(gamma=)", "gem's gamma", "a number", "''"),
+        case("run rotated-mnist er+gem(gamma=nan)", "gem's gamma", "finite", "'nan'"),
+        case("run rotated-mnist er+gem(gamma=1e400)", "gem's gamma", "finite", "'1e400'"),
+        case("run rotated-mnist er+gem(gamma=-1)", "gem's gamma", "negative", "-1"),
+        case("run rotated-mnist er+gem(ridge=0)", "gem's ridge", "above 0", "not 0"),
+        case("run rotated-mnist der(alpha=-1)", "der's alpha", "negative", "-1"),
+        case("run rotated-mnist der(augment=flip)", "augment", "'flip'", "crop", "pad"),
+        case("run rotated-mnist joint(keep=1.5)", "joint's keep", "whole number", "'1.5'"),
+        case("run rotated-mnist joint(keep=0)", "joint's keep", "above 0"),
+        case("run split-cifar100 bic(validation=1)", "bic's validation", "1"),
+        case("run rotated-mnist er+gem(gamma=1,gamma=2)", "'gamma'", "twice"),
+        case("run rotated-mnist er+gem(1,gamma=2)", "'gamma'", "twice"),
+        case("run rotated-mnist er+gem(gamma=1,always)", "'always'", "before"),
+        case("run rotated-mnist er+gem(1,always,bound,independent,1,2)", "gem", "5 options"),
+        case("run rotated-mnist er+gem(gamma=1", "er+gem(gamma=1", "bracket"),
+        case("run rotated-mnist er+gem(gamma=1))", "er+gem(gamma=1))", "bracket"),
+        # Choices
+        case((*RUN, "--mode", "onlin"), "mode", "'onlin'", "did you mean 'online'"),
+        case((*RUN, "--mode", ""), "mode", "''", "offline", "online"),
+        case((*RUN, "--profile", "papr"), "profile", "'papr'", "did you mean 'paper'"),
+        case((*RUN, "--whitening", "trian"), "whitening", "'trian'", "did you mean 'train'"),
+        case((*RUN, "--memory-grouping", "clas"), "grouping", "'clas'", "did you mean 'class'"),
+        case((*RUN, "--device", "cud"), "device", "'cud'", "cpu"),
+        case((*RUN, "--device", "cuda:99"), "device", "'cuda:99'", "cpu"),
+        case((*RUN, "--device", ""), "device", "''", "cpu"),
+        case((*RUN, "--device", "meta"), "device", "'meta'", "cpu"),
+        case((*RUN, "--device", "hpu"), "device", "'hpu'", "cpu"),
+        # Numbers
+        *(
+            case((*RUN, "--lr", value), "lr" if value in ("abc", "") else "learning rate", value)
+            for value in ("abc", "", "0", "-1", "nan", "inf", "-inf", "1e400", "1e39")
+        ),
+        *(case((*RUN, "--momentum", v), "momentum", v) for v in ("abc", "", "-0.1", "1", "nan")),
+        *(
+            case((*RUN, f"--{name}", value), name.split("-")[0], name.split("-")[-1], value)
+            for name in ("batch-size", "iterations", "tasks", "eval-every", "eval-size")
+            for value in ("abc", "", "0", "-1", "1.5", "nan", "1e3")
+        ),
+        *(case((*RUN, "--memory-per-class", v), "memory", v) for v in ("abc", "", "-1", "1.5")),
+        *(case((*RUN, "--workers", v), "workers", v) for v in ("abc", "", "0", "-1", "1.5")),
+        *(case((*RUN, "--seeds", v), "seeds", v) for v in ("abc", "", "0", "-1", "1.5", "1,2")),
+        *(
+            case((*RUN, "--seed", value), "seed", value)
+            for value in ("abc", "", "-1", "1.5", "1,,2", "1,", ",", "1;2", "nan")
+        ),
+        case(("run", "split-cifar100", "er", "--seed", "4294967296"), "seed", "4294967295"),
+        case((*RUN, "--seed", "142", "--seeds", "2"), "--seed", "--seeds"),
+        case((*RUN, "--tasks", "4"), "rotated-mnist", "3 tasks", "4"),
+        case("run split-cifar100 er --tasks 11", "split-cifar100", "10 tasks", "11"),
+        # A memory that stays empty
+        case((*RUN, "--memory-per-class", "0"), "memory-per-class"),
+        case("run rotated-mnist gem --memory-per-class 0", "memory-per-class"),
+        case("run rotated-mnist finetune er --memory-per-class 0", "memory-per-class"),
+        case("run split-cifar100 bic --memory-per-class 1", "memory-per-class", "2"),
+    ],
+)
+def test_a_mistake(
+    args: tuple[str, ...],
+    named: tuple[str, ...],
+    twofold: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No data is at hand here: such mistakes are found before any is asked for."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TWOFOLD_DATA", str(tmp_path))
+    wrong(twofold(*args), *named)
+    assert files_below(tmp_path) == []
+
+
+def test_what_comes_after_an_option_is_explained(twofold: Command) -> None:
+    """Mistakes of a kind: a second method, or a second seed, apart from the first."""
+    wrong(twofold(*RUN, "--seeds", 2, "er+gem"), "'er+gem'", "METHOD")
+    wrong(twofold(*RUN, "--seed", 142, 152), "'152'")
+
+
+@pytest.mark.parametrize(
+    ("option", "right"),
+    [("--learning-rate", "--lr"), ("--gamma", "gem(gamma="), ("--bs", "--batch-size")],
+)
+def test_no_far_fetched_advice(option: str, right: str, twofold: Command) -> None:
+    """The right one, or none: `--whitening` is not what `--learning-rate` was to be."""
+    message = wrong(twofold(*RUN, option, "0.1"), f"'{option}'")
+    assert "did you mean" not in message or right in message
+
+
+def test_in_processes_of_their_own(tmp_path: Path, cache_folder: str) -> None:
+    """A few of them as a shell sees them: exit code, stdout and stderr as they are."""
+    env = {**os.environ, "TWOFOLD_CACHE": cache_folder, "TWOFOLD_DATA": str(tmp_path / "none")}
+    wrong(process("rnu", cwd=tmp_path), "'rnu'", "'run'")
+    wrong(process("run", "rotated-mnist", "er+gme", cwd=tmp_path, env=env), "'gme'", "'gem'")
+    wrong(process(*RUN, "--out", "here", cwd=tmp_path, env=env), "TWOFOLD_DATA", "none")
+    assert [name for name in files_below(tmp_path) if name != "here"] == []
+
+
+# A batch, or a memory, that does not fit the data
+
+
+def test_a_batch_larger_than_a_task(run_tiny: Command, tmp_path: Path) -> None:
+    wrong(run_tiny("er", "--batch-size", 26), "batch size 26", "25")
+    wrong(run_tiny("er", "--batch-size", 26, "--mode", "online"), "batch size 26", "25")
+    assert files_below(tmp_path / "out") == []
+
+
+def test_a_batch_larger_than_what_bic_trains_on(run_tiny: Command, tmp_path: Path) -> None:
+    """It holds out one example of each class, so that 20 of 25 remain."""
+    wrong(run_tiny("bic", "--batch-size", 21), "batch size 21", "20")
+    wrong(run_tiny("bic", "--batch-size", 21, "--mode", "online"), "batch size 21", "20")
+    assert files_below(tmp_path / "out") == []
+    assert run_tiny("bic", "--batch-size", 20).code == 0
+
+
+def test_bic_that_holds_out_all_of_its_memory(run_tiny: Command, tmp_path: Path) -> None:
+    options = ("--memory-per-class", 2, "--batch-size", 2)
+    wrong(run_tiny("bic(validation=0.9)", *options), "validation", "memory")
+    assert files_below(tmp_path / "out") == []
+
+
+def test_methods_without_a_memory_need_none(run_tiny: Command) -> None:
+    assert run_tiny("finetune;joint", "--memory-per-class", 0).code == 0
+
+
+def test_what_is_wrong_with_one_method_stops_all(run_tiny: Command, tmp_path: Path) -> None:
+    """Before the first has trained for hours."""
+    done = run_tiny("finetune;er", "--memory-per-class", 0)
+    wrong(done, "memory-per-class")
+    assert files_below(tmp_path / "out") == []
+
+
+# Data
+
+
+def idx(*shape: int) -> bytes:
+    header = struct.pack(f">4B{len(shape)}I", 0, 0, 8, len(shape), *shape)
+    return gzip.compress(header + bytes(int(np.prod(shape))))
+
+
+@pytest.fixture
+def mnist(tmp_path: Path) -> Path:
+    """What looks like MNIST: files of its names and format."""
+    folder = tmp_path / "data" / "MNIST" / "raw"
+    folder.mkdir(parents=True)
+    for part, count in (("train", 30), ("t10k", 10)):
+        (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(idx(count, 28, 28))
+        (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(idx(count))
+    return folder
+
+
+def refused(twofold: Command, folder: Path, benchmark: str, *named: str) -> None:
+    """By `run` and by `data check`, and neither leaves anything."""
+    dataset = {"rotated-mnist": "mnist", "split-cifar100": "cifar100"}.get(benchmark, "")
+    out = folder.parent / "out"
+    wrong(twofold("run", benchmark, "er", "--data", folder, "--out", out), *named)
+    wrong(twofold("data", "check", dataset or "mini-imagenet", "--data", folder), *named)
+    assert files_below(out) == []
+    decoded = Path(os.environ["TWOFOLD_CACHE"]) / "decoded"
+    assert [name for name in files_below(decoded) if name.endswith((".tmp", ".lock"))] == []
+
+
+def test_a_data_folder_that_is_missing(twofold: Command, tmp_path: Path) -> None:
+    refused(twofold, tmp_path / "nowhere", "rotated-mnist", "nowhere", "not a folder", "MNIST")
+
+
+def test_a_data_folder_with_something_else(twofold: Command, tmp_path: Path, toy: Path) -> None:
+    shutil.copytree(toy, tmp_path / "toy")
+    refused(twofold, tmp_path / "toy", "rotated-mnist", "toy", "train-images-idx3-ubyte.gz")
+    refused(twofold, tmp_path / "toy", "split-cifar100", "toy", "cifar-100-python")
+
+
+def test_a_data_folder_that_is_a_file(twofold: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    refused(twofold, tmp_path / "file", "rotated-mnist", "file", "not a folder")
+
+
+def test_data_cut_short(twofold: Command, mnist: Path) -> None:
+    file = mnist / "train-images-idx3-ubyte.gz"
+    file.write_bytes(file.read_bytes()[:-20])
+    refused(twofold, mnist.parents[1], "rotated-mnist", str(file), "cut short")
+
+
+def test_data_that_is_damaged(twofold: Command, mnist: Path) -> None:
+    file = mnist / "t10k-labels-idx1-ubyte.gz"
+    file.write_bytes(b"<html>404</html>")
+    refused(twofold, mnist.parents[1], "rotated-mnist", str(file), "damaged")
+
+
+def test_data_that_is_not_what_was_published(twofold: Command, mnist: Path) -> None:
+    folder = mnist.parents[1]
+    refused(twofold, folder, "rotated-mnist", "not MNIST", str(mnist), "data get mnist")
+
+
+def test_an_empty_file(twofold: Command, mnist: Path) -> None:
+    (mnist / "t10k-labels-idx1-ubyte.gz").write_bytes(b"")
+    refused(twofold, mnist.parents[1], "rotated-mnist", "t10k-labels-idx1-ubyte.gz")
+
+
+class Bomb:
+    """Unpickled in good faith, it creates a file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open, (str(self.file), "w")
+
+
+def test_a_pickle_that_runs_code(twofold: Command, tmp_path: Path, toy: Path) -> None:
+    bang = tmp_path / "bang"
+    bomb = pickle.dumps({"data": Bomb(bang), "image_data": Bomb(bang), "class_dict": {}})
+    pickle.loads(bomb)
+    assert bang.exists()  # it does work
+    bang.unlink()
+    cifar = tmp_path / "data" / "cifar-100-python"
+    cifar.mkdir(parents=True)
+    for name in ("train", "test", "meta"):
+        (cifar / name).write_bytes(bomb)
+    refused(twofold, cifar.parent, "split-cifar100", str(cifar), "open", "refused")
+    mini = tmp_path / "mini"
+    shutil.copytree(toy, mini)
+    (mini / "mini-imagenet-cache-val.pkl").write_bytes(bomb)
+    refused(twofold, mini, "split-mini-imagenet", "mini-imagenet-cache-val.pkl", "refused")
+    assert not bang.exists()
+
+
+def test_a_pickle_cut_short(twofold: Command, tmp_path: Path, toy: Path) -> None:
+    mini = tmp_path / "mini"
+    shutil.copytree(toy, mini)
+    file = mini / "mini-imagenet-cache-test.pkl"
+    file.write_bytes(file.read_bytes()[:1000])
+    refused(twofold, mini, "split-mini-imagenet", str(file))
+
+
+# Places
+
+
+@pytest.mark.parametrize("place", ["file/below", "file", "/proc/twofold/runs", "/dev/null/runs"])
+def test_an_out_folder_that_cannot_be_written(
+    place: str, run_tiny: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    out = tmp_path / place
+    wrong(run_tiny("er", "--out", out), "write", str(out))
+    assert (tmp_path / "file").read_text() == "no folder"
+
+
+def test_an_out_folder_without_a_name(
+    run_tiny: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--out "$UNSET"` must not fill the working directory."""
+    monkeypatch.chdir(tmp_path)
+    wrong(run_tiny("er", "--out", ""), "--out")
+    assert files_below(tmp_path) == []
+
+
+def test_a_cache_folder_that_cannot_be_written(
+    run_tiny: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("TWOFOLD_CACHE", str(tmp_path / "file" / "cache"))
+    wrong(run_tiny("er"), "cache folder", str(tmp_path / "file" / "cache"), "$TWOFOLD_CACHE")
+    assert files_below(tmp_path / "out") == []
+
+
+# Plugins
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (None, ["not", "file"]),
+        ("x = = 1\n", ["SyntaxError", "line 1"]),
+        ("import no_such_module\n", ["no_such_module"]),
+        ("def f():\n    raise RuntimeError('two\\nlines')\n\nf()\n", ["RuntimeError", "two"]),
+        ("raise SystemExit(0)\n", ["SystemExit"]),
+        ("\x00\x01\x02", ["null bytes"]),
+    ],
+    ids=["missing", "syntax", "import", "raises", "exits", "binary"],
+)
+def test_a_plugin_that_does_not_load(
+    content: str | None, named: list[str], twofold: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "bad.py"
+    if content is not None:
+        file.write_text(content)
+    run = (*RUN, "--seeds", 2, "--out", tmp_path / "out", "--plugin", file)
+    for args in (run, ("list", "--plugin", file), run):  # the second time is no better
+        message = wrong(twofold(*args), str(file), *named)
+        assert "Traceback" not in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_plugin_that_is_no_python(twofold: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("some words")
+    wrong(twofold(*RUN, "--plugin", tmp_path / "mine.txt"), "mine.txt", "Python file")
+    wrong(twofold(*RUN, "--plugin", tmp_path), str(tmp_path), "Python file")

@@ -1,0 +1,428 @@
+"""The command line as a new user meets it: what it prints, where, and what it leaves."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from commandline import SHORT, Command, files_below, process
+from conftest import class_benchmark
+
+from twofold import Run, datasets
+from twofold.experiments import workers
+from twofold.experiments.config import Config, configure
+from twofold.objectives import Objective
+from twofold.routines import Routine
+from twofold.training import Settings, Training
+
+pytest_plugins = ("commandline_fixtures",)
+
+
+@pytest.fixture
+def configs_of(twofold: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The runs that a command asks for, without making them."""
+    made: list[Config] = []
+
+    def run_all(configs: list[Config], **options: Any) -> None:
+        made.extend(configs)
+
+    monkeypatch.setattr(workers, "run_all", run_all)
+    monkeypatch.setattr(datasets, "load", lambda name, folder: None)
+
+    def call(*args: object) -> list[Config]:
+        made.clear()
+        outcome = twofold("run", *args, "--out", tmp_path / "out")
+        assert outcome.code == 0, outcome.err
+        return list(made)
+
+    return call
+
+
+def curves(folder: Path | str) -> dict[str, bytes]:
+    """The columns of a run as bytes: equal only if they are so bit by bit, NaNs included."""
+    table = pq.read_table(Path(folder) / "curves.parquet")
+    return {name: table[name].to_numpy().tobytes() for name in table.column_names}
+
+
+# Help
+
+
+def test_help_loads_nothing_heavy() -> None:
+    """Not measured by the clock: what takes the time is torch."""
+    code = """if True:
+        import sys
+        from twofold.cli import main
+        for args in ["--help"], ["run", "--help"], ["list", "--help"], ["data", "--help"]:
+            try:
+                main(args)
+            except SystemExit as end:
+                assert not end.code
+            else:
+                raise AssertionError(args)
+        main(["rnu"])
+        print("loaded:", {"torch", "numpy", "scipy", "pyarrow", "rich"} & set(sys.modules))
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert done.stdout.endswith("loaded: set()\n"), done.stdout + done.stderr
+
+
+def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    from twofold.cli import main
+
+    with pytest.raises(SystemExit) as end:
+        main(["run", "--help"])
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    options = (
+        "mode lr batch-size seed seeds profile iterations tasks eval-every eval-size data out "
+        "memory-per-class memory-grouping whitening momentum reset-momentum workers device "
+        "plugin json"
+    )
+    for option in options.split():
+        assert re.search(rf"^ +--{option}\b", text, re.MULTILINE), option
+
+
+@pytest.mark.parametrize("example", [0, 1, 2, 3])
+def test_the_examples_of_the_help_are_commands(example: int, configs_of: Any) -> None:
+    from twofold.cli import RUN_EXAMPLES
+
+    line = RUN_EXAMPLES.splitlines()[1:][example]
+    command = re.split(r" {3,}", line.strip())[0]
+    assert configs_of(*shlex.split(command)[2:])
+
+
+# What the options mean
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "mode", "lr", "batch_size"),
+    [
+        ("rotated-mnist", "offline", 0.1, 128),
+        ("domain-cifar100", "offline", 0.1, 128),
+        ("split-cifar100", "offline", 0.1, 128),
+        ("split-mini-imagenet", "offline", 0.1, 128),
+        ("rotated-mnist", "online", 0.01, 10),
+        ("domain-cifar100", "online", 0.01, 10),
+        ("split-cifar100", "online", 0.01, 10),
+        ("split-mini-imagenet", "online", 0.01, 64),
+    ],
+)
+def test_the_main_tables_settings(
+    benchmark: str, mode: str, lr: float, batch_size: int, configs_of: Any
+) -> None:
+    (config,) = configs_of(benchmark, "er", "--mode", mode)
+    assert (config.mode, config.lr, config.batch_size) == (mode, lr, batch_size)
+    assert (config.seed, config.profile, config.momentum) == (142, "paper", 0.9)
+    assert (config.eval_every, config.eval_size, config.memory_per_class) == (1, 1000, 100)
+    (config,) = configs_of(benchmark, "er", "--mode", mode, "--lr", "1e-3", "--batch-size", 7)
+    assert (config.lr, config.batch_size) == (0.001, 7)
+
+
+@pytest.mark.parametrize(
+    ("options", "seeds"),
+    [
+        ([], [142]),
+        (["--seed", "142,152"], [142, 152]),
+        (["--seed", "7"], [7]),
+        (["--seed", " 3, 2 ,3"], [3, 2]),
+        (["--seed", "0"], [0]),
+        (["--seeds", "1"], [142]),
+        (["--seeds", "5"], [142, 152, 162, 172, 182]),
+        (["--seeds", "7"], [142, 152, 162, 172, 182, 192, 202]),
+    ],
+)
+def test_seeds(options: list[str], seeds: list[int], configs_of: Any) -> None:
+    assert [config.seed for config in configs_of("rotated-mnist", "er", *options)] == seeds
+
+
+def test_methods_times_seeds(configs_of: Any) -> None:
+    configs = configs_of("rotated-mnist", "--seeds", 2, "er", "er+gem", "--mode", "online")
+    assert [(c.method, c.seed) for c in configs] == [
+        ("er", 142),
+        ("er", 152),
+        ("er+gem", 142),
+        ("er+gem", 152),
+    ]
+
+
+def test_a_method_named_twice_is_run_once(configs_of: Any) -> None:
+    """However it is spelt: its seeds would count twice in the mean and in the error."""
+    configs = configs_of("rotated-mnist", "er", "er+sgd", "er", "er+gem", "er+gem(gamma=0.5)")
+    assert [config.method for config in configs] == ["er", "er+gem"]
+
+
+@pytest.mark.parametrize(
+    ("written", "method"),
+    [
+        ("er + gem( gamma = 0.1 )", "er+gem(gamma=0.1)"),
+        (" er ", "er"),
+        ("er+gem(0.1, always)", "er+gem(gamma=0.1,when=always)"),
+        ("er+gem(gamma=1e-1)", "er+gem(gamma=0.1)"),
+        ("gem", "gem"),
+        ("finetune+gem", "gem"),
+        ("sgd", "finetune"),
+        ("joint(keep=none)", "joint"),
+    ],
+)
+def test_spellings_of_a_method(written: str, method: str, configs_of: Any) -> None:
+    assert [config.method for config in configs_of("rotated-mnist", written)] == [method]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "rotated-mnist er",
+        "rotated-mnist er+gem(gamma=0.1,when=always) --mode online --profile published --seed 3",
+        "split-cifar100 bic+agem --mode online --lr 0.05 --batch-size 20 --momentum 0",
+        "domain-cifar100 joint --reset-momentum --memory-grouping class --whitening published",
+        "split-mini-imagenet der --iterations 3 --tasks 2 --eval-every 5 --eval-size 9",
+        "rotated-mnist gem(references=independent) --profile published --memory-per-class 7",
+    ],
+)
+def test_the_recorded_command_makes_the_same_run(options: str, configs_of: Any) -> None:
+    (config,) = configs_of(*options.split())
+    program, run, *rest = shlex.split(config.command())
+    assert (program, run) == ("twofold", "run")
+    (again,) = configs_of(*rest)
+    assert again == config
+    assert again.folder_name() == config.folder_name()
+
+
+def test_the_recorded_command_names_the_plugin(configs_of: Any, half: Path) -> None:
+    (config,) = configs_of("rotated-mnist", "er+half(0.25)", "--plugin", half)
+    assert configs_of(*shlex.split(config.command())[2:]) == [config]
+
+
+@pytest.mark.parametrize(
+    ("online", "cap", "batch_size", "iterations"),
+    [
+        (True, None, 7, 8),  # one pass over 60 examples; the last four are dropped
+        (True, None, 10, 6),
+        (True, None, 60, 1),
+        (True, 3, 7, 3),
+        (True, 100, 7, 8),
+        (False, None, 7, 12),  # the benchmark's own
+        (False, 3, 7, 3),
+    ],
+)
+def test_iterations_of_a_task(
+    online: bool, cap: int | None, batch_size: int, iterations: int
+) -> None:
+    settings = Settings(online, 0.1, batch_size, 142, iterations=cap, tasks=2, eval_size=5)
+    result = Training(class_benchmark(), Objective.find("er").make({}), [], settings).run()
+    assert np.bincount(result.curves["task"].astype(int)).tolist() == [0, iterations, iterations]
+
+
+def test_iterations_is_a_cap_offline_too() -> None:
+    """`at most N a task`, says the help: 100 is not a wish for more than the benchmark's 12."""
+    settings = Settings(False, 0.1, 7, 142, iterations=100, tasks=2, eval_size=5)
+    training = Training(class_benchmark(), Objective.find("er").make({}), [], settings)
+    assert training._iterations(60) == 12
+
+
+# What a run prints and leaves
+
+
+def test_a_run_from_another_folder(toy: Path, tmp_path: Path, cache_folder: str) -> None:
+    """The whole of it, in a process of its own: what goes to stdout, to stderr and to disk."""
+    (tmp_path / "data").symlink_to(toy)
+    out = "ünï cödé/runs"
+    done = process(
+        *(
+            "run",
+            "split-mini-imagenet",
+            "er",
+            "er + gem( gamma = 0.1 )",
+            *SHORT,
+            "--mode",
+            "online",
+        ),
+        *("--data", "data", "--out", out, "--workers", 1, "--json"),
+        cwd=tmp_path,
+        env={**os.environ, "TWOFOLD_CACHE": cache_folder},
+    )
+    assert done.code == 0, done.err
+    assert "Traceback" not in done.err
+    assert "Warning" not in done.err
+    first, second = done.objects
+    assert first["benchmark"] == "split-mini-imagenet"
+    assert first["mode"] == "online"
+    assert (first["method"], second["method"]) == ("er", "er+gem(gamma=0.1)")
+    assert (first["seed"], first["lr"], first["batch_size"]) == (142, 0.01, 2)
+    assert (first["profile"], first["diverged"]) == ("paper", False)
+    assert 0 <= first["min"] <= 100
+    assert 0 <= first["avg"] <= 100
+    assert first["iterations"] == 4
+    # The table and all else are on stderr, and the folder is named as it is.
+    assert re.search(r"^ +er\+gem\(gamma=0\.1\) ", done.err, re.MULTILINE)
+    assert f"The runs are in {out}/" in done.err
+    folders = [Path(made["folder"]) for made in (first, second)]
+    assert {str(folder.parent) for folder in folders} == {out}
+    assert files_below(tmp_path / out) == sorted(
+        f"{folder.name}{end}"
+        for folder in folders
+        for end in ("", "/config.json", "/summary.json", "/curves.parquet")
+    )
+    run = Run.load(tmp_path / folders[1])
+    assert run.summary == {k: v for k, v in second.items() if k != "folder"}
+    assert run.config.method == "er+gem(gamma=0.1)"
+    assert run.accuracy.shape == (4, 2)
+
+
+def test_the_same_command_makes_the_same_curves(run_tiny: Command, tmp_path: Path) -> None:
+    options = ("er+gem;bic", "--json", "--out")
+    first, again = (run_tiny(*options, tmp_path / name).objects for name in ("a", "b"))
+    for one, other in zip(first, again, strict=True):
+        assert Path(one["folder"]).name == Path(other["folder"]).name
+        assert curves(one["folder"]) == curves(other["folder"])
+    differing = {"seconds", "folder"}
+    for one, other in zip(first, again, strict=True):
+        assert {k: v for k, v in one.items() if k not in differing} == {
+            k: v for k, v in other.items() if k not in differing
+        }
+    assert curves(first[0]["folder"]) != curves(first[1]["folder"])
+
+
+def test_a_run_made_again_takes_the_place_of_the_first(run_tiny: Command, tmp_path: Path) -> None:
+    (first,) = run_tiny("er", "--json").objects
+    (Path(first["folder"]) / "note.txt").write_text("of the first run")
+    (again,) = run_tiny("er", "--json").objects
+    assert again["folder"] == first["folder"]
+    assert files_below(tmp_path / "out") == sorted(
+        Path(first["folder"]).name + end
+        for end in ("", "/config.json", "/summary.json", "/curves.parquet")
+    )
+
+
+def test_without_json_the_table_is_on_stdout(run_tiny: Command, tmp_path: Path) -> None:
+    done = run_tiny("er", "--seeds", 2)
+    assert done.code == 0
+    assert re.search(r"^ +er +\d+\.\d ± \d+\.\d +\d+\.\d ± \d+\.\d +0\.0% +2 *$", done.out, re.M)
+    assert f"The runs are in {tmp_path / 'out'}/" in done.out
+    assert re.search(r"^er seed 152: MIN \d+\.\d  AVG \d+\.\d$", done.err, re.MULTILINE)
+
+
+def test_one_task_has_no_min(run_tiny: Command) -> None:
+    done = run_tiny("er", "--tasks", 1, "--json")
+    (made,) = done.objects
+    assert made["min"] is None
+    assert made["minimum_of_task"] == []
+    assert "MIN -" in done.err
+    assert re.search(r"^ +er +- ", done.err, re.MULTILINE)
+
+
+def test_json_stays_on_stdout_while_bars_are_shown(
+    run_tiny: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in `twofold run ... --json > runs.jsonl` in a terminal, where stderr draws bars."""
+    monkeypatch.setenv("FORCE_COLOR", "1")  # makes rich take stderr for a terminal
+    done = run_tiny("er", "--json")
+    assert done.code == 0
+    assert len(done.objects) == 1
+    assert '"benchmark"' not in done.err
+
+
+@pytest.mark.parametrize("name", ["a[b]", "a[red]", "[/b]", "100%", "{x}"])
+def test_the_out_folder_may_have_any_name(
+    name: str, configs_of: Any, twofold: Command, tmp_path: Path
+) -> None:
+    done = twofold("run", "rotated-mnist", "er", "--out", tmp_path / name)
+    assert done.code == 0
+    assert f"The runs are in {tmp_path / name}/" in done.out
+
+
+def test_a_terminal_that_knows_ascii_only(
+    run_tiny: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hours of training must not end in a UnicodeEncodeError."""
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stdout)
+    done = run_tiny("er", "--seeds", 2)
+    stdout.flush()
+    assert done.code == 0
+    assert b"20.0" in stdout.buffer.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_reader_that_has_seen_enough() -> None:
+    """`twofold list | head -1`, with the pipe closed before anything is written."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "twofold", "list"], stdout=write, stderr=subprocess.PIPE, timeout=60
+    )
+    os.close(write)
+    assert done.stderr == b""
+
+
+# Listing, plugins
+
+
+def test_list_names_everything_with_options(twofold: Command) -> None:
+    done = twofold("list")
+    assert (done.code, done.err) == (0, "")
+    for name in ("rotated-mnist", "domain-cifar100", "split-cifar100", "split-mini-imagenet"):
+        assert re.search(rf"^ +{name} +\S", done.out, re.MULTILINE), name
+    for kind in (Objective, Routine):
+        for name, component in kind.known.items():
+            described = re.search(rf"^ +{name} +(\S.*\n(?: {{20,}}.*\n)*)", done.out, re.MULTILINE)
+            assert described, name
+            for option, field in component.options().items():
+                value = "none" if field.default is None else field.default
+                assert f"{option}={value}" in described[1], (name, option)
+
+
+def test_a_users_routine(run_tiny: Command, half: Path) -> None:
+    (plain, own, whole) = run_tiny(
+        "er;er+half;er+half(share=1)", "--plugin", half, "--json"
+    ).objects
+    assert (own["method"], whole["method"]) == ("er+half", "er+half(share=1.0)")
+    columns = curves(whole["folder"])
+    del columns["threads"]
+    assert columns == curves(plain["folder"])
+    assert curves(own["folder"])["loss"] != curves(plain["folder"])["loss"]
+
+
+def test_list_with_a_users_routine(twofold: Command, half: Path) -> None:
+    done = twofold("list", "--plugin", half)
+    assert done.code == 0
+    assert re.search(r"half +Follows a part of the gradient\.\n +share=0\.5", done.out)
+
+
+def test_plugins_of_one_name_in_two_folders(twofold: Command, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.py").write_text(
+            f"from twofold import Routine\nclass R(Routine, name='{name}-of-mine'): 'Mine.'\n"
+        )
+    files = (tmp_path / "first" / "mine.py", tmp_path / "second" / "mine.py")
+    done = twofold("list", "--plugin", files[0], "--plugin", files[1])
+    assert "first-of-mine" in done.out
+    assert "second-of-mine" in done.out
+
+
+def test_a_plugins_options_are_recorded(registries: None, half: Path) -> None:
+    config = configure("rotated-mnist", "er+half(share=0.25)", plugins=[str(half)])
+    assert config.components == [("er", {}), ("half", {"share": 0.25})]
+    assert json.loads(json.dumps(config.plugins)) == [str(half)]
+
+
+# Data
+
+
+def test_data_check_and_get(twofold: Command, toy: Path) -> None:
+    done = twofold("data", "check", "mini-imagenet", "--data", toy)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("mini-imagenet: 500 + 100 images of 84x84x3, 100 classes")
+    assert done.out.endswith(f"from {toy}\n")
+    done = twofold("data", "get", "mini-imagenet", "--data", toy)
+    assert (done.code, done.out) == (0, f"mini-imagenet is in {toy}\n")

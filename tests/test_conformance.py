@@ -1,0 +1,263 @@
+"""What every objective does with every routine. A new one joins by being registered."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import random
+
+import numpy as np
+import pytest
+import torch
+from conftest import class_benchmark, domain_benchmark
+from torch.nn import functional as F
+
+from twofold.method import Method
+from twofold.objectives import Objective
+from twofold.routines import Routine
+from twofold.training import Progress, Result, Settings, Training, initialised
+
+OBJECTIVES, ROUTINES = sorted(Objective.known), sorted(Routine.known)
+MAKE = {"class": class_benchmark, "domain": domain_benchmark}
+TASKS, ITERATIONS = 3, 4
+
+
+def place(scenario: str, norm: bool) -> str:
+    return f"{scenario}{'-norm' if norm else ''}"
+
+
+PLACES = {
+    place(scenario, norm): MAKE[scenario](TASKS, norm=norm)
+    for scenario, norm in itertools.product(MAKE, (False, True))
+}
+
+
+def suits(objective: str, where: str) -> bool:
+    return objective != "bic" or where.startswith("class")
+
+
+PAIRS = [
+    (objective, routine, where)
+    for where in PLACES
+    for objective in OBJECTIVES
+    for routine in ROUTINES
+    if suits(objective, where)
+]
+every_pair = pytest.mark.parametrize(("objective", "routine", "where"), PAIRS)
+
+
+def global_random_state() -> list[object]:
+    return [torch.get_rng_state().tolist(), str(np.random.get_state()), random.getstate()]
+
+
+def train(method: str, where: str, **options) -> tuple[Training, Result, list[torch.Tensor]]:
+    """A run, and the weights at each evaluation."""
+    objective, routines = Method.parse(method).make()
+    weights: list[torch.Tensor] = []
+
+    def keep(progress: Progress) -> None:
+        weights.append(training.net.values.clone())
+
+    options = {"iterations": ITERATIONS, "eval_every": 2, "memory_per_class": 10} | options
+    settings = Settings(**{"online": False, "lr": 0.02, "batch_size": 8, "seed": 3} | options)
+    training = Training(PLACES[where], objective, routines, settings, keep)
+    for routine in routines:
+        routine.direct = _watched(routine.direct)
+    return training, training.run(), weights
+
+
+def _watched(direct):
+    """A routine's `direct` that must leave the gradients it is given as they are."""
+
+    def checked(g, step):
+        given = {"g": g, "old": step.old, "references": step.references}
+        before = {name: vector.clone() for name, vector in given.items() if vector is not None}
+        direction = direct(g, step)
+        for name, vector in before.items():
+            assert torch.equal(given[name], vector), f"{name} was changed in place"
+        assert direction.shape == g.shape
+        assert direction.dtype == g.dtype
+        return direction
+
+    return checked
+
+
+@functools.cache
+def trained(objective: str, routine: str, where: str):
+    """The same as `train`, once for all tests, with the random state before and after."""
+    torch.manual_seed(0)
+    np.random.seed(0)
+    random.seed(0)
+    before = global_random_state()
+    training, result, weights = train(f"{objective}+{routine}", where)
+    return training, result, weights, before, global_random_state()
+
+
+def same_curves(one: Result, other: Result, rows: slice = slice(None)) -> None:
+    assert one.curves.keys() == other.curves.keys()
+    for name, column in one.curves.items():
+        np.testing.assert_array_equal(column[rows], other.curves[name][rows], err_msg=name)
+
+
+@every_pair
+def test_a_run_is_complete_and_finite(objective, routine, where):
+    training, result, weights, _, _ = trained(objective, routine, where)
+    curves, n = result.curves, TASKS * ITERATIONS
+    assert result.finite
+    assert {len(column) for column in curves.values()} == {n}
+    assert curves["iteration"].tolist() == list(range(1, n + 1))
+    assert curves["task"].tolist() == [t for t in (1, 2, 3) for _ in range(ITERATIONS)]
+    expected = {"loss", "loss_new", "loss_old", "projected", "norm_ratio", "unsolved"}
+    expected |= {f"accuracy_{k}" for k in (1, 2, 3)}
+    assert expected <= curves.keys()
+    for name in ("loss", "loss_new", "projected", "norm_ratio", "unsolved"):
+        assert np.isfinite(curves[name].astype(float)).all(), name
+    assert set(np.unique(curves["projected"])) <= {0.0, 1.0}
+    assert not curves["unsolved"].any()
+    old = np.isfinite(curves["loss_old"].astype(float))
+    replays = Objective.find(objective).replays != "nothing"
+    assert old.tolist() == [replays and task > 1 for task in curves["task"]]
+    for k in (1, 2, 3):
+        accuracy = curves[f"accuracy_{k}"]
+        evaluated = (curves["task"] >= k) & (curves["iteration"] % 2 == 0)
+        assert np.array_equal(~np.isnan(accuracy), evaluated)
+        assert ((accuracy[evaluated] >= 0) & (accuracy[evaluated] <= 100)).all()
+    assert [len(ends) for ends in result.task_ends] == [1, 2, 3]
+    assert len(weights) == n // 2
+    assert training.net.module.training
+
+
+@every_pair
+def test_the_first_task_is_the_same_with_every_routine(objective, routine, where):
+    """Bit for bit: there is no past yet that a routine could look at."""
+    plain, other = trained(objective, "sgd", where), trained(objective, routine, where)
+    for a, b in zip(plain[2][: ITERATIONS // 2], other[2][: ITERATIONS // 2], strict=True):
+        assert torch.equal(a, b)
+    for name, column in plain[1].curves.items():
+        first = slice(0, ITERATIONS)
+        np.testing.assert_array_equal(column[first], other[1].curves[name][first], err_msg=name)
+    assert plain[1].task_ends[0] == other[1].task_ends[0]
+
+
+@every_pair
+def test_global_random_state_is_not_touched(objective, routine, where):
+    *_, before, after = trained(objective, routine, where)
+    assert before == after
+
+
+@pytest.mark.parametrize(
+    ("objective", "routine", "where"), [pair for pair in PAIRS if pair[2] == "class-norm"]
+)
+def test_the_same_run_twice_is_bitwise_the_same(objective, routine, where):
+    _, first, weights, *_ = trained(objective, routine, where)
+    torch.manual_seed(99)  # nor does it depend on anybody else's random state
+    np.random.seed(99)
+    _, second, again = train(f"{objective}+{routine}", where)
+    same_curves(first, second)
+    assert first.task_ends == second.task_ends
+    assert all(torch.equal(a, b) for a, b in zip(weights, again, strict=True))
+
+
+@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_objectives_differ_once_there_is_a_past(objective, where):
+    if not suits(objective, where):
+        pytest.skip("bic is for class-incremental benchmarks")
+    finals = {name: trained(name, "sgd", where)[2][-1] for name in OBJECTIVES if suits(name, where)}
+    for name, weights in finals.items():
+        assert (name == objective) == torch.equal(weights, finals[objective])
+
+
+@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("method", ["er+gem(when=always)", "finetune+agem", "joint+gem"])
+def test_projections_are_counted_and_followed(method, where):
+    training, result, _ = train(method, where, iterations=12, lr=0.05)
+    projected = result.curves["projected"].astype(bool)
+    assert projected.any()
+    assert not projected[result.curves["task"] == 1].any()
+    ratio = result.curves["norm_ratio"]
+    np.testing.assert_allclose(ratio[~projected], 1, atol=1e-5)
+    assert (np.abs(ratio[projected] - 1) > 1e-6).mean() > 0.9
+    plain, _, _ = train(method.split("+")[0], where, iterations=12, lr=0.05)
+    assert not torch.equal(training.net.values, plain.net.values)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_resetting_momentum_matters_from_the_second_task_on(objective):
+    _, kept, _ = train(objective, "class-norm")
+    _, reset, _ = train(objective, "class-norm", reset_momentum=True)
+    # The first update of task 2 is the first to differ, and the loss after it the first to show.
+    first = ITERATIONS + 1
+    np.testing.assert_array_equal(kept.curves["loss"][:first], reset.curves["loss"][:first])
+    assert (kept.curves["loss"][first:] != reset.curves["loss"][first:]).all()
+
+
+@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_er_is_torchs_sgd_on_the_weighted_loss(where, momentum):
+    """The whole loop against an ordinary one, fed with the same rows."""
+    objective, routines = Method.parse("er").make()
+    settings = Settings(False, 0.02, 8, seed=3, iterations=6, momentum=momentum)
+    benchmark = PLACES[where]
+    draws, passes = [], objective.passes
+    objective.passes = lambda draw: (draws.append(draw), passes(draw))[1]
+    training = Training(benchmark, objective, routines, settings)
+    result = training.run()
+
+    module = benchmark.model()
+    start = initialised(benchmark, 3, torch.device("cpu"))
+    module.load_state_dict(start.module.state_dict())
+    optimiser = torch.optim.SGD(module.parameters(), lr=0.02, momentum=momentum)
+    losses = []
+    for draw in draws:
+        x, t = draw.new.x, draw.task
+        logits = module(x if draw.old is None else torch.cat([x, draw.old.x]))
+        loss = F.cross_entropy(logits[: len(x)], draw.new.y) / t
+        if draw.old is not None:
+            loss = loss + (1 - 1 / t) * F.cross_entropy(logits[len(x) :], draw.old.y)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert len(losses) == 3 * 6
+    np.testing.assert_allclose(result.curves["loss"], losses, rtol=1e-3, atol=1e-5)
+    for key, value in training.net.module.state_dict().items():
+        torch.testing.assert_close(value, module.state_dict()[key], rtol=1e-3, atol=1e-4)
+
+
+def test_a_diverged_run_says_so_and_goes_on():
+    for method in ("er", "er+gem", "er+agem", "der+agem", "bic+gem"):
+        _, result, _ = train(method, "class", lr=1e30)
+        assert not result.finite, method
+        assert len(result.curves["loss"]) == TASKS * ITERATIONS
+
+
+@pytest.mark.parametrize("routine", ["gem", "agem"])
+def test_gradients_that_are_not_finite_are_counted(routine):
+    _, result, _ = train(f"er+{routine}", "class", lr=1e30)
+    assert result.curves["unsolved"][ITERATIONS:].any()
+
+
+@pytest.mark.parametrize(("examples", "batch", "count"), [(60, 8, 7), (60, 10, 6), (60, 60, 1)])
+def test_online_is_one_pass_without_the_last_partial_batch(examples, batch, count):
+    _, result, _ = train("er", "class", online=True, iterations=None, batch_size=batch)
+    assert len(result.curves["loss"]) == TASKS * count
+
+
+def test_modes_and_limits_say_how_many_iterations_there_are():
+    counts = {
+        "offline": train("er", "class", iterations=None),
+        "offline, fewer": train("er", "class", iterations=5),
+        "offline, more": train("er", "class", iterations=20),
+        "online, fewer": train("er", "class", online=True, iterations=5),
+        "online, no more": train("er", "class", online=True, iterations=20),
+        "fewer tasks": train("er", "class", tasks=2),
+    }
+    assert {name: len(result.curves["loss"]) for name, (_, result, _) in counts.items()} == {
+        "offline": 36,
+        "offline, fewer": 15,
+        "offline, more": 60,
+        "online, fewer": 15,
+        "online, no more": 21,
+        "fewer tasks": 8,
+    }

@@ -1,0 +1,298 @@
+"""Gradients of objectives and references against plain autograd, and what they cost."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from conftest import class_benchmark
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from twofold.benchmarks import Batch
+from twofold.gradients import frozen_gradient, objective_gradient
+from twofold.method import Method
+from twofold.models import FlatModel
+from twofold.objectives import Draw, Term
+from twofold.objectives.base import cross_entropy
+from twofold.objectives.er import Er
+from twofold.objectives.finetune import Finetune
+from twofold.objectives.joint import Joint
+from twofold.training import Settings, Training, initialised
+
+BENCHMARKS = {norm: class_benchmark(norm=norm) for norm in (False, True)}
+with_and_without_norm = pytest.mark.parametrize("norm", [False, True], ids=["plain", "norm"])
+
+
+def network(norm: bool) -> tuple[FlatModel, nn.Module]:
+    """A network that has seen some images, and an ordinary module that equals it."""
+    benchmark = BENCHMARKS[norm]
+    net = initialised(benchmark, 0, torch.device("cpu"))
+    for k in range(5):
+        net(benchmark.train.batch(np.arange(20 * k, 20 * k + 20)).x)
+    plain = benchmark.model()
+    plain.load_state_dict(net.module.state_dict())
+    return net, plain
+
+
+def batch(norm: bool, task: int, count: int) -> Batch:
+    return BENCHMARKS[norm].train.batch(BENCHMARKS[norm].tasks[task - 1].train[:count])
+
+
+def joined(batches: list[Batch]) -> Batch:
+    return Batch(*(torch.cat(parts) for parts in zip(*batches, strict=True)))
+
+
+def vector(plain: nn.Module, loss: Tensor) -> Tensor:
+    """Autograd's gradient of a loss, with entries in FlatModel's order."""
+    gradients = torch.autograd.grad(loss, list(plain.parameters()), retain_graph=True)
+    carrier = FlatModel(copy.deepcopy(plain))
+    for p, gradient in zip(carrier.module.parameters(), gradients, strict=True):
+        p.grad.copy_(gradient)
+    return carrier.gradient
+
+
+def assert_same_state(net: FlatModel, plain: nn.Module) -> None:
+    theirs = plain.state_dict()
+    for key, value in net.module.state_dict().items():
+        torch.testing.assert_close(value, theirs[key], msg=key)
+
+
+@with_and_without_norm
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("task", [2, 3])
+def test_er_weighs_new_by_1_over_t_and_old_by_the_rest(norm, apart, task):
+    net, plain = network(norm)
+    new, old = batch(norm, task, 10), batch(norm, 1, 7)
+    g, g_old, losses = objective_gradient(net, Er().passes(Draw(task, 1, new, old)), apart)
+
+    logits = plain(torch.cat([new.x, old.x]))  # one pass in train mode: shared statistics
+    l_new, l_old = F.cross_entropy(logits[:10], new.y), F.cross_entropy(logits[10:], old.y)
+    expected = vector(plain, l_new) / task + (1 - 1 / task) * vector(plain, l_old)
+    torch.testing.assert_close(g, expected, rtol=1e-4, atol=1e-6)
+    if apart:
+        torch.testing.assert_close(g_old, vector(plain, l_old), rtol=1e-4, atol=1e-6)
+    else:
+        assert g_old is None
+    torch.testing.assert_close(losses["new"], l_new.detach())
+    torch.testing.assert_close(losses["old"], l_old.detach())
+    total = l_new.detach() / task + (1 - 1 / task) * l_old.detach()
+    torch.testing.assert_close(losses["total"], total)
+    assert_same_state(net, plain)  # and the statistics were updated once, by both together
+
+
+@with_and_without_norm
+@pytest.mark.parametrize("objective", [Er, Finetune, Joint])
+def test_the_first_task_is_learned_from_its_own_loss(norm, objective):
+    net, plain = network(norm)
+    new = batch(norm, 1, 10)
+    g, old, losses = objective_gradient(net, objective().passes(Draw(1, 1, new)), apart=True)
+    loss = F.cross_entropy(plain(new.x), new.y)
+    torch.testing.assert_close(g, vector(plain, loss), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(losses["total"], loss.detach())
+    assert old is None
+    assert "old" not in losses
+
+
+def joint_passes(norm: bool, net: FlatModel) -> tuple[list[Batch], list[list[Term]]]:
+    """Joint's passes in task 3 with 8 examples of each task, and those examples."""
+    objective = Joint()
+    objective.start(BENCHMARKS[norm], net, seed=0)
+    batches = [batch(norm, task, 8) for task in (1, 2, 3)]
+    return batches, objective.passes(Draw(3, 1, batches[2], joined(batches[:2])))
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_joint_without_batch_norm_is_the_mean_over_tasks(apart):
+    net, plain = network(norm=False)
+    batches, passes = joint_passes(False, net)
+    g, g_old, losses = objective_gradient(net, passes, apart)
+    per_task = torch.stack([F.cross_entropy(plain(b.x), b.y) for b in batches])
+    torch.testing.assert_close(g, vector(plain, per_task.mean()), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(losses["total"], per_task.mean().detach())
+    if apart:
+        expected = vector(plain, per_task[:2].mean())
+        torch.testing.assert_close(g_old, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_joint_with_batch_norm_sums_over_mixed_passes(apart):
+    net, plain = network(norm=True)
+    _, passes = joint_passes(True, net)
+    g, g_old, _ = objective_gradient(net, passes, apart)
+    expected, expected_old, old_weight = 0, 0, 0
+    for terms in passes:
+        logits = plain(torch.cat([term.x for term in terms]))  # statistics of this pass alone
+        for term, z in zip(terms, logits.split([len(t.x) for t in terms]), strict=True):
+            gradient = term.weight * vector(plain, term.loss(z))
+            expected += gradient
+            if term.role == "old":
+                expected_old += gradient
+                old_weight += term.weight
+    torch.testing.assert_close(g, expected, rtol=1e-3, atol=1e-6)
+    if apart:
+        torch.testing.assert_close(g_old, expected_old / old_weight, rtol=1e-3, atol=1e-6)
+    assert_same_state(net, plain)
+
+
+def test_joint_with_batch_norm_counts_every_example_once_and_alike():
+    batches, passes = joint_passes(True, network(norm=True)[0])
+    assert len(passes) == 3
+    assert sum(term.weight for terms in passes for term in terms) == pytest.approx(1)
+    for terms in passes:
+        assert sum(len(term.x) for term in terms) == 8
+        assert [term.role for term in terms] == ["new", "old"]  # mixed, with this draw
+        assert all(term.weight == pytest.approx(len(term.x) / 24) for term in terms)
+    for role, images in (("new", batches[2].x), ("old", joined(batches[:2]).x)):
+        seen = torch.cat([t.x for terms in passes for t in terms if t.role == role])
+        assert sorted(seen.sum((1, 2, 3)).tolist()) == sorted(images.sum((1, 2, 3)).tolist())
+    first_half = set(batches[0].x.sum((1, 2, 3)).tolist())
+    old = [{*terms[1].x.sum((1, 2, 3)).tolist()} for terms in passes]
+    assert all(part & first_half and part - first_half for part in old)  # both past tasks in each
+
+
+@with_and_without_norm
+def test_roles_may_have_several_terms(norm):
+    net, plain = network(norm)
+    parts = [batch(norm, task, 4 + task) for task in (1, 2, 3)]
+    terms = [
+        Term("old", 0.2, parts[0].x, cross_entropy(parts[0].y)),
+        Term("new", 0.5, parts[1].x, cross_entropy(parts[1].y)),
+        Term("old", 0.7, parts[2].x, cross_entropy(parts[2].y)),
+    ]
+    g, g_old, losses = objective_gradient(net, [terms], apart=True)
+    logits = plain(torch.cat([part.x for part in parts])).split([len(p.x) for p in parts])
+    a, b, c = (F.cross_entropy(z, p.y) for z, p in zip(logits, parts, strict=True))
+    torch.testing.assert_close(g, vector(plain, 0.2 * a + 0.5 * b + 0.7 * c), rtol=1e-4, atol=1e-6)
+    old = (0.2 * a + 0.7 * c) / 0.9
+    torch.testing.assert_close(g_old, vector(plain, old), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(losses["old"], old.detach())
+
+
+def affine_entries(net: FlatModel) -> Tensor:
+    """Where in the vector the batch-norm scales and shifts are."""
+    net.gradient.zero_()
+    for m in net.module.modules():
+        if isinstance(m, nn.BatchNorm2d):
+            m.weight.grad.fill_(1)
+            m.bias.grad.fill_(1)
+    where = net.gradient != 0
+    net.gradient.zero_()
+    return where
+
+
+@with_and_without_norm
+@pytest.mark.parametrize("affine", [False, True])
+def test_a_frozen_gradient_is_autograds_in_eval_mode(norm, affine):
+    net, plain = network(norm)
+    one = batch(norm, 2, 12)
+    plain.eval()
+    expected = vector(plain, F.cross_entropy(plain(one.x), one.y))
+    where = affine_entries(net)
+    assert int(where.sum()) == (8 if norm else 0)
+    if norm:
+        assert expected[where].abs().min() > 0
+    if not affine:
+        expected[where] = 0
+    net.gradient.fill_(7)  # what is left of an earlier pass must not count
+    actual = frozen_gradient(net, [one], affine=affine)
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-6)
+    assert affine or not actual[where].any()
+
+
+@with_and_without_norm
+def test_a_frozen_gradient_is_the_mean_over_unequal_batches(norm):
+    net, _ = network(norm)
+    parts = [batch(norm, 1, 9), batch(norm, 2, 4)]
+    split = frozen_gradient(net, parts, affine=True).clone()
+    whole = frozen_gradient(net, [joined(parts)], affine=True)
+    torch.testing.assert_close(split, whole, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("affine", [False, True])
+def test_a_frozen_gradient_leaves_the_network_as_it_was(affine):
+    net, _ = network(norm=True)
+    before = copy.deepcopy(net.module.state_dict())
+    assert any("num_batches_tracked" in key for key in before)
+    frozen_gradient(net, [batch(True, 1, 10)], affine=affine)
+    for key, value in net.module.state_dict().items():
+        assert torch.equal(value, before[key]), key
+    assert all(m.training for m in net.module.modules())
+    assert all(p.requires_grad for p in net.module.parameters())
+
+
+def test_a_frozen_gradient_leaves_the_network_as_it_was_after_an_error():
+    net, _ = network(norm=True)
+    one = batch(True, 1, 10)
+    with pytest.raises(IndexError):
+        frozen_gradient(net, [one._replace(y=one.y + 100)], affine=False)
+    assert all(m.training for m in net.module.modules())
+    assert all(p.requires_grad for p in net.module.parameters())
+
+
+def test_a_frozen_gradient_does_not_thaw_what_the_user_froze():
+    net, _ = network(norm=True)
+    scale = next(m for m in net.module.modules() if isinstance(m, nn.BatchNorm2d)).weight
+    scale.requires_grad_(False)
+    frozen_gradient(net, [batch(True, 1, 10)], affine=False)
+    assert not scale.requires_grad
+
+
+class Meter:
+    """Counts the images of every training pass, forward and backward."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.forward: list[int] = []
+        self.backward: list[int] = []
+        self._own = module
+        module.register_forward_hook(self._count)
+
+    def _count(self, module: nn.Module, _, logits: Tensor) -> None:
+        if module is self._own and logits.requires_grad:
+            self.forward.append(len(logits))
+            logits.register_hook(lambda gradient: self.backward.append(len(gradient)))
+
+
+def cost(method: str, norm: bool) -> Meter:
+    """Of three tasks with three iterations of batch size 5."""
+    objective, routines = Method.parse(method).make()
+    settings = Settings(online=False, lr=0.05, batch_size=5, seed=0, iterations=3, eval_every=3)
+    training = Training(BENCHMARKS[norm], objective, routines, settings)
+    meter = Meter(training.net.module)
+    training.run()
+    return meter
+
+
+@with_and_without_norm
+def test_agem_on_er_costs_no_image_more(norm):
+    er, agem = cost("er", norm), cost("er+agem", norm)
+    assert er.forward == er.backward == 3 * [5] + 6 * [10]
+    assert sum(agem.forward) == sum(er.forward)
+    if norm:  # one forward pass, and a second backward pass through its graph for g_old
+        assert agem.forward == er.forward
+        assert agem.backward == 3 * [5] + 12 * [10]
+    else:
+        assert sum(agem.backward) == sum(er.backward)
+
+
+@pytest.mark.parametrize(
+    ("method", "images"),  # of an iteration, in multiples of b, in tasks 1, 2 and 3
+    [
+        ("finetune", [1, 1, 1]),
+        ("er", [1, 2, 2]),
+        ("joint", [1, 2, 3]),
+        ("joint+agem", [1, 2, 3]),
+        ("agem", [1, 2, 2]),
+        ("gem", [1, 2, 3]),
+        ("er+gem", [1, 3, 4]),
+        ("joint+gem", [1, 3, 5]),
+        ("er+agem(reference=frozen)", [1, 3, 3]),
+        ("der+agem", [1, 2, 2]),
+        ("bic+agem", [1, 2, 2]),
+    ],
+)
+@with_and_without_norm
+def test_a_run_pays_only_for_what_its_method_asks(method, images, norm):
+    assert sum(cost(method, norm).forward) == 3 * 5 * sum(images)

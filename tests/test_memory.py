@@ -1,0 +1,215 @@
+"""The memory: quotas, balance, and draws that are uniform and without repeats."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+from conftest import class_benchmark, domain_benchmark
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from twofold.benchmarks import Task
+from twofold.errors import UserError
+from twofold.memory import Memory, sample
+from twofold.method import Method
+from twofold.streams import stream
+from twofold.training import Settings, Training
+
+NONE = np.empty(0, np.int64)
+
+
+def tasks_and_labels(tasks: int, classes: int, each: int, shared: bool):
+    """Tasks of `each` examples a class; the classes are shared by all tasks or not."""
+    labels = np.concatenate(
+        [np.tile(np.arange(classes), each) + (0 if shared else classes * k) for k in range(tasks)]
+    )
+    size = classes * each
+    made = [
+        Task(np.arange(size * k, size * (k + 1)), NONE, tuple(np.unique(labels[size * k :][:size])))
+        for k in range(tasks)
+    ]
+    return made, labels
+
+
+def filled(tasks: list[Task], labels: np.ndarray, seed: int = 0, **options) -> Memory:
+    memory = Memory(labels, **options)
+    for k, task in enumerate(tasks):
+        memory.add(np.concatenate(memory.choose(task, stream(seed, "memory", k + 1))))
+    return memory
+
+
+sizes = given(
+    seed=st.integers(0, 1000),
+    tasks=st.integers(1, 4),
+    classes=st.integers(1, 4),
+    each=st.integers(1, 12),
+    per_class=st.integers(1, 8),
+    shared=st.booleans(),
+)
+
+
+@sizes
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_each_class_of_each_task_has_its_quota(seed, tasks, classes, each, per_class, shared):
+    made, labels = tasks_and_labels(tasks, classes, each, shared)
+    memory = filled(made, labels, seed, per_class=per_class)
+    assert len(memory.parts) == tasks
+    for part, task in zip(memory.parts, made, strict=True):
+        assert len(set(part)) == len(part)
+        assert set(part) <= set(task.train)
+        counts = [int((labels[part] == c).sum()) for c in task.classes]
+        assert counts == classes * [min(per_class, each)]  # all of them where there are fewer
+    assert len(memory) == tasks * classes * min(per_class, each)
+
+
+@sizes
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_grouped_by_class_the_quota_is_over_all_tasks(
+    seed, tasks, classes, each, per_class, shared
+):
+    made, labels = tasks_and_labels(tasks, classes, each, shared)
+    memory = filled(made, labels, seed, per_class=per_class, grouping="class")
+    stored = np.concatenate(memory.parts)
+    assert len(set(stored)) == len(stored) == len(memory)
+    available = each * (tasks if shared else 1)
+    for c in np.unique(labels):
+        assert (labels[stored] == c).sum() == min(per_class, available)
+    for part, task in zip(memory.parts, made, strict=True):
+        assert set(part) <= set(task.train)
+
+
+def test_groupings_agree_where_tasks_share_no_class():
+    made, labels = tasks_and_labels(3, 4, 10, shared=False)
+    one = filled(made, labels, per_class=5)
+    other = filled(made, labels, per_class=5, grouping="class")
+    for a, b in zip(one.parts, other.parts, strict=True):
+        assert set(a) == set(b)
+
+
+def test_grouped_by_class_old_tasks_give_way_evenly():
+    """A reservoir: after k equal tasks, a k-th of the memory is of each."""
+    made, labels = tasks_and_labels(3, 10, 500, shared=True)
+    memory = Memory(labels, per_class=100, grouping="class")
+    for k, task in enumerate(made):
+        memory.add(np.concatenate(memory.choose(task, stream(0, "memory", k + 1))))
+        assert len(memory) == 1000
+        assert len(memory.parts[0]) == pytest.approx(1000 / (k + 1), abs=0 if k == 0 else 60)
+    assert [len(part) for part in memory.parts] == pytest.approx([333, 333, 333], abs=60)
+
+
+def test_what_a_reservoir_has_dropped_does_not_come_back():
+    made, labels = tasks_and_labels(3, 5, 50, shared=True)
+    memory = Memory(labels, per_class=20, grouping="class")
+    before: set[int] = set()
+    for k, task in enumerate(made):
+        memory.add(np.concatenate(memory.choose(task, stream(0, "memory", k + 1))))
+        assert {int(row) for part in memory.parts[:k] for row in part} <= before or k == 0
+        before = {int(row) for part in memory.parts for row in part}
+
+
+def test_every_example_has_the_same_chance_of_being_stored():
+    made, labels = tasks_and_labels(1, 2, 20, shared=True)
+    counts = np.zeros(40)
+    for seed in range(2000):
+        counts[filled(made, labels, seed, per_class=5).parts[0]] += 1
+    assert counts.sum() == 2000 * 10
+    # Draws without replacement vary less than a chi-square has it, hence an upper tail only.
+    assert scipy.stats.chisquare(counts).pvalue > 0.01
+
+
+def test_a_smaller_quota_keeps_a_part_of_a_larger_ones():
+    """So that the same examples are stored whatever a method does with its share."""
+    made, labels = tasks_and_labels(2, 3, 20, shared=True)
+    small = filled(made, labels, per_class=4)
+    large = filled(made, labels, per_class=9)
+    for a, b in zip(small.parts, large.parts, strict=True):
+        assert set(a) < set(b)
+
+
+def test_chosen_examples_come_class_by_class():
+    made, labels = tasks_and_labels(2, 3, 20, shared=False)
+    chosen = Memory(labels, per_class=4).choose(made[1], stream(0, "memory", 2))
+    assert [set(labels[rows]) for rows in chosen] == [{3}, {4}, {5}]
+
+
+def test_draws_are_uniform_over_all_that_is_stored():
+    made, labels = tasks_and_labels(3, 2, 20, shared=True)
+    memory = filled(made, labels, per_class=5)
+    counts = np.zeros(len(labels))
+    random = np.random.default_rng(0)
+    for _ in range(3000):
+        drawn = memory.draw(7, random)
+        assert len(set(drawn)) == 7
+        counts[drawn] += 1
+    stored = np.concatenate(memory.parts)
+    assert counts.sum() == counts[stored].sum() == 3000 * 7
+    assert scipy.stats.chisquare(counts[stored]).pvalue > 0.01
+
+
+def test_draws_from_each_task_are_uniform_over_its_part():
+    made, labels = tasks_and_labels(3, 2, 20, shared=True)
+    memory = filled(made, labels, per_class=5)
+    counts = np.zeros(len(labels))
+    random = np.random.default_rng(0)
+    for _ in range(2000):
+        for drawn, part in zip(memory.draw_each(4, random), memory.parts, strict=True):
+            assert len(set(drawn)) == 4
+            assert set(drawn) <= set(part)
+            counts[drawn] += 1
+    for part in memory.parts:
+        assert scipy.stats.chisquare(counts[part]).pvalue > 0.01
+
+
+@pytest.mark.parametrize("count", [10, 11, 1000])
+def test_a_draw_larger_than_the_memory_is_all_of_it(count):
+    made, labels = tasks_and_labels(1, 2, 20, shared=True)
+    memory = filled(made, labels, per_class=5)
+    random = np.random.default_rng(0)
+    assert sorted(memory.draw(count, random)) == sorted(memory.parts[0])
+    assert [sorted(part) for part in memory.draw_each(count, random)] == [sorted(memory.parts[0])]
+
+
+def test_a_sample_leaves_its_source_alone():
+    rows = np.arange(20)
+    sample(rows, 5, np.random.default_rng(0)).sort()
+    assert np.array_equal(rows, np.arange(20))
+
+
+def stored_by(method: str, seed: int = 0, benchmark=None, **options) -> Training:
+    objective, routines = Method.parse(method).make()
+    options = {"memory_per_class": 10, "iterations": 2, "eval_every": 2, "tasks": 2} | options
+    settings = Settings(online=False, lr=0.01, batch_size=5, seed=seed, **options)
+    training = Training(benchmark or class_benchmark(), objective, routines, settings)
+    training.run()
+    return training
+
+
+def test_all_methods_with_one_seed_store_the_same_examples():
+    parts = stored_by("er").memory.parts
+    for method in ("er+gem", "er+agem", "gem", "der", "der+agem", "finetune"):
+        for a, b in zip(stored_by(method).memory.parts, parts, strict=True):
+            assert np.array_equal(a, b), method
+    for a, b in zip(stored_by("bic").memory.parts, parts, strict=True):
+        assert set(a) < set(b)  # the others of the same examples validate
+    other = stored_by("er", seed=1).memory.parts
+    assert not np.array_equal(other[0], parts[0])
+
+
+def test_a_run_groups_its_memory_as_it_is_told():
+    benchmark = domain_benchmark()
+    assert len(stored_by("er", benchmark=benchmark).memory) == 2 * 3 * 10
+    assert len(stored_by("er", benchmark=benchmark, memory_grouping="class").memory) == 3 * 10
+    joint = stored_by("joint", benchmark=benchmark, memory_grouping="class").memory
+    assert len(joint) == 2 * 60  # all of it, whatever the grouping
+
+
+@pytest.mark.parametrize("method", ["er", "gem", "agem", "der+agem"])
+def test_replay_without_a_memory_is_refused(method):
+    with pytest.raises(UserError, match="memory"):
+        stored_by(method, memory_per_class=0)
+
+
+@pytest.mark.parametrize("method", ["finetune", "joint", "joint+gem"])
+def test_methods_that_need_no_quota_run_without_one(method):
+    stored_by(method, memory_per_class=0)

@@ -1,0 +1,222 @@
+"""How methods are written: what is understood, what is refused, and with which words."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from twofold.component import Part, split_parts
+from twofold.errors import UserError
+from twofold.method import Method
+from twofold.objectives import Objective
+from twofold.objectives.der import Der
+from twofold.objectives.er import Er
+from twofold.objectives.joint import Joint
+from twofold.routines import Routine
+from twofold.routines.agem import Agem
+from twofold.routines.gem import Gem
+
+
+def made(text: str) -> list[tuple[str, dict]]:
+    objective, routines = Method.parse(text).make()
+    return [(part.name, part.explicit()) for part in (objective, *routines)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("er", [Er()]),
+        ("er+gem", [Er(), Gem()]),
+        ("er+gem(gamma=0.1)", [Er(), Gem(gamma=0.1)]),
+        ("er+gem(0.1)", [Er(), Gem(gamma=0.1)]),
+        ("er+gem(0.1, always)", [Er(), Gem(gamma=0.1, when="always")]),
+        ("er+gem(0.1,when=always)", [Er(), Gem(gamma=0.1, when="always")]),
+        (" er + gem ( gamma = 0.1 , ridge=1e-2 ) ", [Er(), Gem(gamma=0.1, ridge=0.01)]),
+        ("er+gem()", [Er(), Gem()]),
+        ("er+agem+gem(0)", [Er(), Agem(), Gem(gamma=0)]),
+        ("er+gem(0)+agem", [Er(), Gem(gamma=0), Agem()]),
+        ("joint(keep=20000)+agem", [Joint(keep=20_000), Agem()]),
+        ("joint(keep=none)", [Joint()]),
+        ("der(0.3,0.5,none)", [Der(alpha=0.3, beta=0.5, augment="none")]),
+        ("gem(ridge=1e+3)", ["finetune", Gem(ridge=1000.0)]),
+    ],
+)
+def test_what_a_text_means(text, expected):
+    objective, routines = Method.parse(text).make()
+    parts = [objective, *routines]
+    if expected[0] == "finetune":
+        assert objective.name == expected.pop(0)
+        parts = routines
+    assert parts == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "canonical"),
+    [
+        ("gem", "finetune+gem", "gem"),
+        ("agem", "finetune+agem", "agem"),
+        ("sgd", "finetune", "finetune"),
+        ("er+sgd", "er", "er"),
+        ("er+sgd+gem+sgd", "er+gem", "er+gem"),
+        ("er+gem(0.5)", "er+gem(gamma=0.5,when=violated)", "er+gem"),
+        ("er+gem(when=always,gamma=0.1)", "er+gem(.1,always)", "er+gem(gamma=0.1,when=always)"),
+        ("gem(gamma=1)", "gem(gamma=1.0)", "gem(gamma=1.0)"),
+        ("joint(none)", "joint", "joint"),
+        ("joint(keep=5)+sgd", "joint(5)", "joint(keep=5)"),
+        ("der(alpha=0.5)+agem(objective)", "der+agem", "der+agem"),
+    ],
+)
+def test_spellings_that_mean_the_same(one, other, canonical):
+    assert made(one) == made(other) == made(canonical)
+    assert Method.parse(one).text() == Method.parse(other).text() == canonical
+
+
+def options_of(kind: str) -> st.SearchStrategy[str]:
+    number = st.floats(1e-6, 1e6).map(str)
+    share = st.floats(0.01, 0.99).map(str)
+    choice = st.sampled_from
+    known = {
+        "gem": {
+            "gamma": number,
+            "when": choice(["violated", "always"]),
+            "rule": choice(["bound", "added", "none"]),
+            "references": choice(["independent", "cumulative"]),
+            "ridge": number,
+        },
+        "agem": {"reference": choice(["objective", "frozen"])},
+        "joint": {"keep": st.one_of(st.integers(1, 10**9).map(str), st.just("none"))},
+        "der": {"alpha": number, "beta": number, "augment": choice(["crop", "pad", "none"])},
+        "bic": {"augment": choice(["crop", "pad", "none"]), "validation": share},
+    }
+    options = st.fixed_dictionaries({}, optional=known.get(kind, {}))
+    return options.map(lambda d: kind + f"({','.join(f'{k}={v}' for k, v in d.items())})")
+
+
+methods = st.builds(
+    lambda objective, routines: "+".join([objective, *routines]),
+    st.sampled_from(["finetune", "er", "joint", "der", "bic"]).flatmap(options_of),
+    st.lists(st.sampled_from(["sgd", "gem", "agem"]).flatmap(options_of), max_size=3),
+)
+
+
+@given(text=methods)
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_the_canonical_text_means_the_same_and_is_its_own(text):
+    method = Method.parse(text)
+    again = Method.parse(method.text())
+    assert again.text() == method.text()
+    assert made(method.text()) == made(text)
+
+
+def test_more_options_fill_in_only_what_was_not_given():
+    more = {"gem": {"references": "cumulative", "gamma": 0.1}, "der": {"augment": "pad"}}
+    method = Method.parse("er+gem(gamma=0.7)")
+    _, (gem,) = method.make(more)
+    assert (gem.gamma, gem.references) == (0.7, "cumulative")
+    assert method.text(more) == "er+gem(gamma=0.7)"
+    assert Method.parse("er+gem(gamma=0.1)").text(more) == "er+gem"  # holds anyway
+    assert Method.parse("er+gem(gamma=0.5)").text(more) == "er+gem(gamma=0.5)"  # does not
+    assert Method.parse("joint(keep=none)").text({"joint": {"keep": 9}}) == "joint(keep=none)"
+
+
+def test_each_making_is_fresh():
+    method = Method.parse("er+gem")
+    (first, (one,)), (second, (other,)) = method.make(), method.make()
+    assert first is not second
+    assert one is not other
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment"),
+    [
+        # Unknown names, with the closest spelling.
+        ("err", "unknown method 'err': did you mean 'er'?"),
+        ("gme", "unknown method 'gme': did you mean 'gem'?"),
+        ("er+gme", "unknown routine 'gme': did you mean 'gem'?"),
+        ("er+xyz", "unknown routine 'xyz': (there are agem, gem, sgd"),
+        ("ER", "unknown method 'ER'"),
+        ("er+gem(gama=0.1)", "unknown option of gem 'gama': did you mean 'gamma'?"),
+        ("er+agem(gamma=0.1)", "unknown option of agem 'gamma'"),
+        ("er(keep=3)", "unknown option of er 'keep'"),
+        ("gem(when=allways)", "unknown value of gem's when 'allways': did you mean 'always'?"),
+        ("der(augment=padd)", "did you mean 'pad'?"),
+        # Wrong values.
+        ("gem(gamma=high)", "gem's gamma must be a number, not 'high'"),
+        ("gem(gamma=)", "gem's gamma must be a number, not ''"),
+        ("gem(gamma=nan)", "gem's gamma must be a finite number"),
+        ("gem(gamma=inf)", "gem's gamma must be a finite number"),
+        ("gem(gamma=1e999)", "gem's gamma must be a finite number"),
+        ("gem(gamma=-1)", "gem's gamma must not be negative, not -1.0"),
+        ("gem(ridge=0)", "gem's ridge must be above 0"),
+        ("gem(gamma=none)", "gem's gamma must be a number"),
+        ("joint(keep=1.5)", "joint's keep must be a whole number, not '1.5'"),
+        ("joint(keep=0)", "joint's keep must be above 0"),
+        ("bic(validation=1)", "bic's validation must be in 0..1"),
+        ("der(alpha=-0.1)", "der's alpha must not be negative"),
+        # Too many, twice, in the wrong order.
+        ("agem(frozen,1)", "agem takes at most 1 options: reference"),
+        ("er(1)", "er takes at most 0 options"),
+        ("gem(0.1,gamma=0.2)", "gem has its option 'gamma' twice"),
+        ("gem(gamma=0.1,gamma=0.2)", "gem has its option 'gamma' twice"),
+        ("gem(gamma=0.1,always)", "'always' must come before the named options"),
+        # Two objectives, or one in the wrong place.
+        ("er+joint", "'joint' is an objective, and a method has one, written first"),
+        ("gem+er", "'er' is an objective, and a method has one, written first"),
+        # Bad syntax.
+        ("", "can't read ''"),
+        ("  ", "can't read ''"),
+        ("+", "can't read ''"),
+        ("er+", "can't read ''"),
+        ("+gem", "can't read ''"),
+        ("er++gem", "can't read ''"),
+        ("er+gem(", "a bracket is not closed"),
+        ("er+gem(0.1", "a bracket is not closed"),
+        ("er+gem)", "a bracket is not closed"),
+        ("er+gem(0.1)x", "can't read 'gem(0.1)x'"),
+        ("(0.1)", "can't read '(0.1)'"),
+        ("er+(gem)", "can't read '(gem)'"),
+        ("er)(", "can't read 'er)('"),
+        ("gem((0.1))", "gem's gamma must be a number, not '(0.1)'"),
+        ("gem(0.1)(0.2)", "gem's gamma must be a number"),
+        ("er,gem", "unknown method 'er,gem'"),
+        ("er gem", "unknown method 'er gem'"),
+        ("er-gem", "unknown method 'er-gem'"),
+    ],
+)
+def test_what_is_wrong_is_said(text, fragment):
+    with pytest.raises(UserError, match=re.escape(fragment)) as caught:
+        Method.parse(text)
+    assert "\n" not in str(caught.value)
+
+
+PIECES = [*Objective.known, *Routine.known, *"+(),= ", "gamma", "keep", "when", "none", "always"]
+PIECES += ["0.5", "-1", "nan", "1e999", "gama", "\n", "é", "\x00", "9" * 5000]
+
+
+@given(text=st.one_of(st.text(max_size=40), st.lists(st.sampled_from(PIECES)).map("".join)))
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_whatever_is_written_is_understood_or_refused(text):
+    try:
+        parts = split_parts(text)
+    except UserError:
+        parts = None
+    else:
+        assert parts
+        assert all(part.name for part in parts)
+    try:
+        method = Method.parse(text)
+    except UserError:
+        return
+    assert parts is not None
+    assert made(method.text()) == made(text)
+
+
+def test_parts():
+    assert split_parts("a+b(1, x=2+3)+c()") == [
+        Part("a"),
+        Part("b", ("1",), {"x": "2+3"}),
+        Part("c"),
+    ]

@@ -1,0 +1,225 @@
+"""The two networks, and the vectors that their parameters and gradients are views of."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from conftest import class_benchmark
+from torch import nn
+from torch.nn import functional as F
+
+from twofold.benchmarks import Recipe
+from twofold.models import FlatModel, mlp, reduced_resnet18
+from twofold.training import initialised
+
+
+def small(norm: bool = True) -> nn.Module:
+    torch.manual_seed(0)
+    return class_benchmark(norm=norm).model()
+
+
+def batch(n: int = 6, size: int = 8) -> torch.Tensor:
+    return torch.randn(n, 3, size, size, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize(
+    ("module", "size", "outputs", "parameters"),
+    [
+        (mlp, (1, 28, 28), 10, 478_410),
+        (reduced_resnet18, (3, 32, 32), 100, 1_109_240),
+        (lambda: reduced_resnet18(100, size=84), (3, 84, 84), 100, 1_157_240),
+        (lambda: reduced_resnet18(20), (3, 32, 32), 20, 1_096_360),
+    ],
+    ids=["mlp", "cifar100", "mini-imagenet", "domain-cifar100"],
+)
+def test_size_and_outputs(module, size, outputs, parameters):
+    net = FlatModel(module())
+    assert net.values.numel() == net.gradient.numel() == parameters
+    assert net(torch.zeros(2, *size)).shape == (2, outputs)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "parameters"),
+    [
+        ("rotated-mnist", 478_410),
+        ("domain-cifar100", 1_096_360),
+        ("split-cifar100", 1_109_240),
+        ("split-mini-imagenet", 1_157_240),
+    ],
+)
+def test_each_benchmark_has_its_network(benchmark, parameters):
+    module = Recipe.find(benchmark).model()
+    assert sum(p.numel() for p in module.parameters()) == parameters
+
+
+def test_mlp_is_two_hidden_layers_of_relus():
+    torch.manual_seed(0)
+    module, x = mlp(), torch.randn(3, 1, 28, 28)
+    w1, b1, w2, b2, w3, b3 = module.parameters()
+    h = (x.flatten(1) @ w1.T + b1).clamp(min=0)
+    h = (h @ w2.T + b2).clamp(min=0)
+    torch.testing.assert_close(module(x), h @ w3.T + b3)
+
+
+@pytest.mark.parametrize("size", [32, 84])
+def test_resnet_is_that_of_lopez_paz_and_ranzato(size):
+    """Written out again with functions, weights taken in their order, batch norm in eval mode."""
+    torch.manual_seed(0)
+    module = reduced_resnet18(7, size=size)
+    x = batch(4, size)
+    module(x)  # so that running statistics are not the initial ones
+    module.eval()
+    convs = iter([m for m in module.modules() if isinstance(m, nn.Conv2d)])
+    norms = iter([m for m in module.modules() if isinstance(m, nn.BatchNorm2d)])
+
+    def conv_norm(h: torch.Tensor, stride: int, pad: int, channels: int) -> torch.Tensor:
+        conv, norm = next(convs), next(norms)
+        assert conv.weight.shape == (channels, h.shape[1], 1 + 2 * pad, 1 + 2 * pad)
+        assert conv.bias is None
+        h = F.conv2d(h, conv.weight, stride=stride, padding=pad)
+        return F.batch_norm(h, norm.running_mean, norm.running_var, norm.weight, norm.bias)
+
+    h = conv_norm(x, 1, 1, 20).relu()
+    for channels, stride in [
+        (20, 1),
+        (20, 1),
+        (40, 2),
+        (40, 1),
+        (80, 2),
+        (80, 1),
+        (160, 2),
+        (160, 1),
+    ]:
+        out = conv_norm(conv_norm(h, stride, 1, channels).relu(), 1, 1, channels)
+        shortcut = h if h.shape == out.shape else conv_norm(h, stride, 0, channels)
+        h = (out + shortcut).relu()
+    assert next(convs, None) is None
+    features = F.avg_pool2d(h, 4).flatten(1)
+    assert features.shape[1] == {32: 160, 84: 640}[size]
+    expected = features @ module.linear.weight.T + module.linear.bias
+    torch.testing.assert_close(module(x), expected)
+
+
+@pytest.mark.parametrize("norm", [False, True])
+def test_flattening_changes_no_output_and_no_gradient(norm):
+    module = small(norm)
+    untouched, net, x = copy.deepcopy(module), FlatModel(module), batch()
+    torch.testing.assert_close(net(x), untouched(x))
+    net(x).square().mean().backward()
+    untouched(x).square().mean().backward()
+    for p, q in zip(net.module.parameters(), untouched.parameters(), strict=True):
+        torch.testing.assert_close(p.grad, q.grad)
+        assert torch.equal(p, q)
+
+
+def test_parameters_and_gradients_are_views_even_after_backward():
+    net = FlatModel(small())
+    net(batch()).square().mean().backward()
+    values, gradient = net.values.untyped_storage(), net.gradient.untyped_storage()
+    assert net.gradient.any()
+    for p in net.module.parameters():
+        assert p.untyped_storage().data_ptr() == values.data_ptr()
+        assert p.grad.untyped_storage().data_ptr() == gradient.data_ptr()
+    covered = sum(p.numel() for p in net.module.parameters())
+    assert covered == net.values.numel()
+
+
+def test_the_vectors_and_the_parameters_say_the_same():
+    net = FlatModel(small())
+    net.values.copy_(torch.arange(net.values.numel()))
+    net.gradient.copy_(-torch.arange(net.values.numel()))
+    for vector, of in ((net.values, lambda p: p), (-net.gradient, lambda p: -p.grad)):
+        seen = torch.cat([of(p).flatten() for p in net.module.parameters()])
+        assert torch.equal(seen.sort().values, vector)  # each entry once, wherever
+    with torch.no_grad():
+        for p in net.module.parameters():
+            p.zero_()
+    assert not net.values.any()
+
+
+def test_backward_adds_to_the_gradient():
+    net = FlatModel(small(norm=False))
+    net(batch()).mean().backward()
+    once = net.gradient.clone()
+    net(batch()).mean().backward()
+    torch.testing.assert_close(net.gradient, 2 * once)
+
+
+def state(net: FlatModel) -> list[torch.Tensor]:
+    return [net.values.clone(), *(b.clone() for b in net.buffers())]
+
+
+def test_using_puts_other_weights_in_place_for_a_while():
+    net, x = FlatModel(small()), batch()
+    net.module.eval()
+    before, outside = state(net), net(x)
+    others = [torch.full_like(b, 2) for b in net.buffers()]
+    with net.using(torch.zeros_like(net.values), others):
+        assert not net.values.any()
+        assert all((b == 2).all() for b in net.buffers())
+        assert not net(x).any()
+    assert all(torch.equal(a, b) for a, b in zip(before, state(net), strict=True))
+    torch.testing.assert_close(net(x), outside)
+
+
+def test_using_weights_alone_leaves_the_statistics():
+    net = FlatModel(small())
+    before = state(net)
+    with net.using(net.values * 0):
+        assert all(torch.equal(a, b) for a, b in zip(before[1:], net.buffers(), strict=True))
+    assert torch.equal(net.values, before[0])
+
+
+def test_using_restores_after_an_error():
+    net = FlatModel(small())
+    before = state(net)
+    with (
+        pytest.raises(ZeroDivisionError),
+        net.using(net.values * 0, [b * 0 for b in net.buffers()]),
+    ):
+        _ = 1 / 0
+    assert all(torch.equal(a, b) for a, b in zip(before, state(net), strict=True))
+
+
+def test_a_copy_stands_apart():
+    net, x = FlatModel(small()), batch()
+    net(x)
+    other = net.copy()
+    net.module.eval()
+    expected = net(x)
+    net.values.zero_()
+    torch.testing.assert_close(other(x), expected)
+    assert not other.training
+    assert not any(p.requires_grad for p in other.parameters())
+    assert all(p.requires_grad for p in net.module.parameters())
+
+
+def test_evaluating_is_eval_mode_without_gradients_and_ends_in_train_mode():
+    net = FlatModel(small())
+    before = state(net)
+    with net.evaluating():
+        assert not net.module.training
+        assert not net(batch()).requires_grad
+    assert all(torch.equal(a, b) for a, b in zip(before, state(net), strict=True))
+    assert net.module.training
+    assert net(batch()).requires_grad
+
+
+def test_evaluating_ends_in_train_mode_after_an_error():
+    net = FlatModel(small())
+    with pytest.raises(ZeroDivisionError), net.evaluating():
+        _ = 1 / 0
+    assert net.module.training
+
+
+def test_initialisation_depends_on_the_seed_and_on_nothing_else():
+    benchmark, cpu = class_benchmark(), torch.device("cpu")
+    torch.manual_seed(5)
+    state = torch.get_rng_state()
+    first = initialised(benchmark, 1, cpu).values
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.manual_seed(6)
+    assert torch.equal(initialised(benchmark, 1, cpu).values, first)
+    assert not torch.equal(initialised(benchmark, 2, cpu).values, first)

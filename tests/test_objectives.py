@@ -1,0 +1,422 @@
+"""What objectives optimise, against the paper's appendix B written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+import torch
+from conftest import class_benchmark, domain_benchmark
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from twofold import configure
+from twofold.benchmarks import Batch, Benchmark
+from twofold.errors import UserError
+from twofold.objectives import Draw, Objective, Term
+from twofold.objectives.bic import Bic, correct, fit_bias
+from twofold.objectives.der import Der
+from twofold.objectives.er import Er
+from twofold.objectives.finetune import Finetune
+from twofold.objectives.joint import Joint
+from twofold.training import Result, Settings, Training
+
+CLASSES, OUTPUTS = 3, 9  # of a task; of all three tasks
+
+
+def trained(
+    objective: Objective, benchmark: Benchmark | None = None, tasks: int = 2, **options
+) -> tuple[Training, Result]:
+    options = {"lr": 0.05, "batch_size": 10, "iterations": 6, "memory_per_class": 10} | options
+    settings = Settings(online=False, seed=0, tasks=tasks, **options)
+    training = Training(benchmark or class_benchmark(), objective, [], settings)
+    return training, training.run()
+
+
+def noisy_benchmark() -> Benchmark:
+    """Class-incremental with classes that overlap, so that the best correction is finite."""
+    random = torch.Generator().manual_seed(0)
+
+    def points(task: int, count: int) -> tuple[Tensor, Tensor]:
+        y = torch.arange(count) % CLASSES + CLASSES * task
+        centres = 1.5 * torch.eye(OUTPUTS)
+        return centres[y] + torch.randn(count, OUTPUTS, generator=random), y
+
+    tasks = [(*points(k, 300), *points(k, 90)) for k in range(3)]
+    return Benchmark.from_tensors("noisy", tasks, model=lambda: nn.Linear(OUTPUTS, OUTPUTS))
+
+
+def two_logits(seed: int, b: int = 10) -> tuple[Tensor, Tensor]:
+    """Logits for a new and an old batch, whatever network they may come from."""
+    new, old = 3 * torch.randn(2, b, OUTPUTS, generator=torch.Generator().manual_seed(seed))
+    return new, old
+
+
+def value(terms: list[Term], new: Tensor, old: Tensor) -> Tensor:
+    """The objective's value at these logits."""
+    logits = {"new": new, "old": old}
+    return sum((t.weight * t.loss(logits[t.role]) for t in terms), torch.zeros(()))
+
+
+def drawn(benchmark: Benchmark, task: int, memory: np.ndarray) -> Draw:
+    rows = benchmark.tasks[task - 1].train[:10]
+    return Draw(task, 1, benchmark.train.batch(rows), benchmark.train.batch(memory[:10]))
+
+
+# Finetuning, ER, joint.
+
+
+def test_finetuning_is_blind_to_the_past():
+    benchmark = class_benchmark()
+    draw = drawn(benchmark, 3, benchmark.tasks[0].train)
+    ((only,),) = Finetune().passes(draw)
+    assert (only.role, only.weight) == ("new", 1.0)
+    assert only.x is draw.new.x
+
+
+@pytest.mark.parametrize("task", [1, 2, 3, 20])
+def test_er_weights_add_up_to_the_joint_loss(task):
+    batch = Batch(torch.zeros(2, 1), torch.zeros(2).long(), torch.arange(2))
+    (terms,) = Er().passes(Draw(task, 1, batch, batch if task > 1 else None))
+    weights = {term.role: term.weight for term in terms}
+    assert weights["new"] == pytest.approx(1 / task)
+    assert sum(weights.values()) == pytest.approx(1)
+
+
+def test_joint_stores_everything_whatever_the_quota():
+    training, _ = trained(Joint(), memory_per_class=1)
+    for part, task in zip(training.memory.parts, training.benchmark.tasks, strict=False):
+        assert sorted(part) == sorted(task.train)
+
+
+def test_joint_may_keep_some_of_each_task():
+    training, _ = trained(Joint(keep=25))
+    for part, task in zip(training.memory.parts, training.benchmark.tasks, strict=False):
+        assert len(part) == len(set(part)) == 25
+        assert set(part) <= set(task.train)
+        assert sorted(part) != sorted(task.train[:25])  # drawn, not the first
+
+
+# DER.
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(0.5, 0.0), (0.3, 0.0), (0.2, 0.7)])
+def test_der_loss(alpha, beta):
+    stored: dict[int, Tensor] = {}
+
+    class Watched(Der):
+        def end_task(self, task, chosen):
+            rows = super().end_task(task, chosen)
+            self.net.module.eval()
+            with torch.no_grad():
+                logits = self.net(self.benchmark.train.batch(rows).x)
+            self.net.module.train()
+            stored.update(zip(rows.tolist(), logits, strict=True))
+            return rows
+
+    objective = Watched(alpha, beta)
+    training, _ = trained(objective)
+    memory = np.concatenate(training.memory.parts)[::5]  # of both tasks
+    draw = drawn(training.benchmark, 3, memory)
+    (terms,) = objective.passes(draw)
+    new, old = two_logits(seed=1)
+    z = torch.stack([stored[row] for row in memory[:10].tolist()])
+    distance = sum((z[i] - old[i]).square().sum() / OUTPUTS for i in range(10)) / 10
+    expected = F.cross_entropy(new, draw.new.y) + alpha * distance
+    expected = expected + beta * F.cross_entropy(old, draw.old.y)
+    torch.testing.assert_close(value(terms, new, old), expected)
+
+
+@pytest.mark.parametrize("norm", [False, True])
+def test_der_replays_the_plain_logits_of_the_end_of_each_examples_task(norm):
+    ends: list[nn.Module] = []
+
+    class Watched(Der):
+        def end_task(self, task, chosen):
+            ends.append(self.net.copy())  # in eval mode
+            return super().end_task(task, chosen)
+
+    objective = Watched(alpha=1.0, augment="crop")
+    training, _ = trained(objective, class_benchmark(norm=norm))
+    assert training.net.module.training
+    distances = torch.zeros(2, 2)
+    for k, part in enumerate(training.memory.parts):
+        draw = drawn(training.benchmark, 3, part)
+        ((_, old),) = objective.passes(draw)
+        for end, module in enumerate(ends):
+            distances[k, end] = old.loss(module(draw.old.x))  # images as they are stored
+    torch.testing.assert_close(distances.diagonal(), torch.zeros(2), atol=1e-9, rtol=0)
+    assert distances[0, 1] > 1e-4
+    assert distances[1, 0] > 1e-4
+
+
+def test_der_in_the_first_task_is_cross_entropy():
+    batch = class_benchmark().train.batch(np.arange(10))
+    ((only,),) = Der().passes(Draw(1, 1, batch))
+    new, _ = two_logits(0)
+    torch.testing.assert_close(only.weight * only.loss(new), F.cross_entropy(new, batch.y))
+
+
+@pytest.mark.parametrize("objective", [Der, Bic])
+def test_der_and_bic_augment_what_is_forwarded_and_nothing_else(objective):
+    batch = class_benchmark().train.batch(np.arange(10))
+    seen = objective(augment="crop").augmented(batch, np.random.default_rng(0))
+    assert seen.x.shape == batch.x.shape
+    assert not torch.equal(seen.x, batch.x)
+    assert seen.y is batch.y
+    assert seen.rows is batch.rows
+    same = objective(augment="none").augmented(batch, np.random.default_rng(0))
+    assert torch.equal(same.x, batch.x)
+
+
+@pytest.mark.parametrize("objective", [Er, Finetune, Joint])
+def test_the_others_use_no_augmentation(objective):
+    batch = class_benchmark().train.batch(np.arange(10))
+    assert objective().augmented(batch, np.random.default_rng(0)) is batch
+
+
+# BiC.
+
+
+class WatchedBic(Bic):
+    """Notes what is trained on and held out, and the network at the end of each task."""
+
+    def start(self, *args):
+        super().start(*args)
+        self.seen: list[np.ndarray] = []
+        self.held_out: list[np.ndarray] = []
+        self.ends: list[nn.Module] = []
+
+    def passes(self, draw):
+        self.seen += [batch.rows.numpy() for batch in (draw.new, draw.old) if batch is not None]
+        return super().passes(draw)
+
+    def end_task(self, task, chosen):
+        self.ends.append(self.net.copy())
+        stored = super().end_task(task, chosen)
+        self.held_out.append(np.setdiff1d(np.concatenate(chosen), stored))
+        return stored
+
+
+def columns(task: int) -> np.ndarray:
+    """The outputs for a task's classes."""
+    return np.arange(CLASSES * (task - 1), CLASSES * task)
+
+
+def bias_loss(w, logits: np.ndarray, y: np.ndarray, old: np.ndarray, new: np.ndarray) -> float:
+    """L_b with q_k = o_k for old classes, alpha o_k + beta for new ones."""
+    q = torch.from_numpy(logits.astype(float))
+    q[:, new] = w[0] * q[:, new] + w[1]
+    seen = np.concatenate([old, new])
+    place = {int(c): k for k, c in enumerate(seen)}
+    targets = torch.tensor([place[int(c)] for c in y])
+    return float(F.cross_entropy(q[:, seen], targets))
+
+
+def fitted(bic: WatchedBic, module: nn.Module, task: int) -> np.ndarray:
+    """alpha and beta for a task by another optimiser, from the examples that were held out."""
+    batch = bic.benchmark.train.batch(np.concatenate(bic.held_out[:task]))
+    with torch.no_grad():
+        logits = module(batch.x).numpy()
+    old = np.concatenate([columns(k) for k in range(1, task)])
+    problem = (logits, batch.y.numpy(), old, columns(task))
+    options = {"xatol": 1e-9, "fatol": 1e-14, "maxiter": 5000}
+    return scipy.optimize.minimize(
+        bias_loss, [1.0, 0.0], problem, method="Nelder-Mead", options=options
+    ).x
+
+
+@pytest.mark.parametrize(("quota", "kept"), [(10, 9), (20, 18), (2, 1), (15, 13)])
+def test_bic_splits_each_class_nine_to_one(quota, kept):
+    bic = WatchedBic()
+    training, _ = trained(bic, tasks=1, memory_per_class=quota)
+    labels = training.benchmark.train.labels.numpy()
+    (stored,), (held_out,) = training.memory.parts, bic.held_out
+    assert np.bincount(labels[stored]).tolist() == CLASSES * [kept]
+    assert np.bincount(labels[held_out]).tolist() == CLASSES * [quota - kept]
+
+
+def test_bic_never_trains_on_what_validates():
+    bic = WatchedBic()
+    training, _ = trained(bic, tasks=3, iterations=30, memory_per_class=20)
+    seen, held_out = np.concatenate(bic.seen), np.concatenate(bic.held_out)
+    assert len(held_out) == 3 * CLASSES * 2
+    assert not np.intersect1d(seen, held_out).size
+    everything = np.concatenate([task.train for task in training.benchmark.tasks])
+    assert np.array_equal(np.setdiff1d(everything, seen), np.sort(held_out))  # the rest is used
+
+
+@pytest.mark.parametrize("task", [2, 3])
+def test_bic_loss(task):
+    """L = lambda L_d + (1 - lambda) L_c, with the previous model's own correction in L_d."""
+    bic = WatchedBic(augment="none")  # the examples are no images
+    training, _ = trained(bic, noisy_benchmark(), task - 1, iterations=20, memory_per_class=100)
+    benchmark, previous = training.benchmark, bic.ends[-1]
+    bic.start_task(task, [np.array([row]) for row in benchmark.tasks[task - 1].train[-3:]])
+    draw = drawn(benchmark, task, np.concatenate(training.memory.parts)[::5])
+    (terms,) = bic.passes(draw)
+
+    new, old = two_logits(seed=task)
+    past = np.arange(CLASSES * (task - 1))
+    with torch.no_grad():
+        o_hat = previous(torch.cat([draw.new.x, draw.old.x]))
+    if task > 2:  # in task 2 the previous model knew no older classes to correct against
+        alpha, beta = fitted(bic, previous, task - 1)
+        assert 0.05 < abs(alpha - 1) + abs(beta) < 5
+        last = columns(task - 1)
+        o_hat[:, last] = float(alpha) * o_hat[:, last] + float(beta)
+    pi_hat = (o_hat[:, past] / 2).softmax(1)
+    pi = (torch.cat([new, old])[:, past] / 2).softmax(1)
+    L_d = -(pi_hat * pi.log()).sum(1).mean()
+    L_c = F.cross_entropy(new, draw.new.y) / task
+    L_c = L_c + (1 - 1 / task) * F.cross_entropy(old, draw.old.y)
+    n, m = len(past), CLASSES
+    expected = n / (n + m) * L_d + m / (n + m) * L_c
+    torch.testing.assert_close(value(terms, new, old), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_bic_in_the_first_task_is_cross_entropy():
+    bic = WatchedBic()
+    training, _ = trained(bic, tasks=1)
+    benchmark = training.benchmark
+    bic.start(benchmark, training.net, 0)
+    bic.start_task(1, [np.array([0])])
+    batch = benchmark.train.batch(np.arange(1, 11))
+    ((only,),) = bic.passes(Draw(1, 1, batch))
+    new, _ = two_logits(0)
+    torch.testing.assert_close(only.weight * only.loss(new), F.cross_entropy(new, batch.y))
+
+
+def accuracies(training: Training, correction: np.ndarray | None) -> list[float]:
+    """Of the network as it is now on the first two tasks, from corrected logits."""
+    found = []
+    for task in training.benchmark.tasks[:2]:
+        batch = training.benchmark.test.batch(task.test)
+        with torch.no_grad():
+            q = training.net.copy()(batch.x)
+        if correction is not None:
+            q[:, columns(2)] = float(correction[0]) * q[:, columns(2)] + float(correction[1])
+        found.append(100 * float((q.argmax(1) == batch.y).float().mean()))
+    return found
+
+
+def test_bic_is_judged_by_corrected_logits():
+    bic = WatchedBic(augment="none")
+    training, result = trained(bic, noisy_benchmark(), iterations=20, memory_per_class=100)
+    expected = accuracies(training, fitted(bic, training.net.copy(), 2))
+    assert result.task_ends[-1] == pytest.approx(expected)
+    assert [result.curves[f"accuracy_{k}"][-1] for k in (1, 2)] == pytest.approx(expected)
+    assert result.task_ends[-1] != pytest.approx(accuracies(training, None))
+
+
+def test_bic_validates_with_one_pass_over_the_held_out_images_an_evaluation():
+    def evaluated_images(objective: Objective) -> int:
+        settings = Settings(False, 0.05, 10, seed=0, iterations=4, memory_per_class=20)
+        training = Training(class_benchmark(), objective, [], settings)
+        own, counts = training.net.module, []
+
+        def count(module, inputs, _):
+            if module is own and not module.training:
+                counts.append(len(inputs[0]))
+
+        own.register_forward_hook(count)
+        training.run()
+        return sum(counts)
+
+    extra = evaluated_images(Bic()) - evaluated_images(Er())
+    held_out = [task * CLASSES * 2 for task in (2, 3)]  # so far; nothing to correct in task 1
+    # An evaluation after each of 4 iterations, one at the task's end, and what is kept for later.
+    assert extra == sum((4 + 1 + 1) * images for images in held_out)
+
+
+def test_correction_touches_the_new_classes_alone():
+    logits, _ = two_logits(0)
+    corrected = correct(logits, torch.tensor([7, 2]), (0.5, 3.0))
+    others = [0, 1, 3, 4, 5, 6, 8]
+    assert torch.equal(corrected[:, others], logits[:, others])
+    torch.testing.assert_close(corrected[:, [2, 7]], 0.5 * logits[:, [2, 7]] + 3)
+    assert torch.equal(logits, two_logits(0)[0])
+
+
+def bias_problem(seed: int, examples: int, old: int, new: int, scale: float = 2.0):
+    """Logits that know something of the labels and favour the new classes."""
+    random = np.random.default_rng(seed)
+    order = random.permutation(old + new + 2)  # two outputs are of classes not yet seen
+    y = order[random.integers(0, old + new, examples)]
+    logits = scale * random.normal(size=(examples, old + new + 2))
+    logits[np.arange(examples), y] += scale
+    new_classes = order[old : old + new]
+    logits[:, new_classes] += 1.5
+    return logits, y, order[:old], new_classes
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), old=st.integers(1, 8), new=st.integers(1, 5))
+def test_the_bias_fit_is_the_optimum_of_another_optimiser(seed, old, new):
+    problem = bias_problem(seed, 60, old, new)
+    ours = fit_bias(*problem)
+    options = {"xatol": 1e-9, "fatol": 1e-14, "maxiter": 5000}
+    other = scipy.optimize.minimize(
+        bias_loss, [1.0, 0.0], problem, method="Nelder-Mead", options=options
+    )
+    assert bias_loss(ours, *problem) == pytest.approx(other.fun, abs=1e-7)
+    np.testing.assert_allclose(ours, other.x, rtol=1e-2, atol=1e-2)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    examples=st.integers(1, 30),
+    log_scale=st.floats(-3, 8),
+    only_old=st.booleans(),  # no example of a new class: beta wants to go to minus infinity
+)
+def test_the_bias_fit_is_never_worse_than_no_correction(seed, examples, log_scale, only_old):
+    logits, y, old, new = bias_problem(seed, examples, 3, 2, 10**log_scale)
+    if only_old:
+        y = np.full_like(y, old[0])
+    fit = fit_bias(logits, y, old, new)
+    assert np.isfinite(fit).all()
+    before = bias_loss((1.0, 0.0), logits, y, old, new)
+    assert bias_loss(fit, logits, y, old, new) <= before * (1 + 1e-12) + 1e-12
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_a_diverged_network_is_not_corrected(wrong):
+    logits, y, old, new = bias_problem(0, 20, 3, 2)
+    logits[3, new[0]] = wrong
+    assert fit_bias(logits, y, old, new) == (1.0, 0.0)
+
+
+def test_bic_refuses_domain_incremental_benchmarks():
+    with pytest.raises(UserError, match="class-incremental"):
+        trained(Bic(), domain_benchmark())
+    with pytest.raises(UserError, match="class-incremental"):
+        configure("rotated-mnist", "bic+agem")
+
+
+def test_bic_refuses_a_memory_that_cannot_be_split():
+    with pytest.raises(UserError, match="at least 2"):
+        trained(Bic(), memory_per_class=1)
+
+
+def test_bic_refuses_a_batch_larger_than_what_it_trains_on():
+    """Of 60 examples a task, 6 validate; a batch of 60 can't be had from the other 54."""
+    with pytest.raises(UserError, match="batch size"):
+        trained(Bic(), batch_size=60, memory_per_class=20)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Der(alpha=-1.0), "alpha"),
+        (lambda: Der(beta=-1.0), "beta"),
+        (lambda: Bic(validation=0.0), "validation"),
+        (lambda: Bic(validation=1.0), "validation"),
+        (lambda: Joint(keep=0), "keep"),
+    ],
+)
+def test_options_out_of_range_are_refused(make, message):
+    with pytest.raises(UserError, match=message):
+        make()
