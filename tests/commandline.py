@@ -112,9 +112,22 @@ def process(*args: object, timeout: float = 60, **options: Any) -> Outcome:
     return Outcome(running.returncode, out, err)
 
 
-def files_below(folder: Path) -> list[str]:
-    """All that is there, hidden or not; nothing if there is no folder."""
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+def leftovers(out: Path) -> list[str]:
+    """All files in an output folder that belong to no complete run, nor to its bookkeeping."""
+    files = [path.relative_to(out) for path in out.rglob("*") if not path.is_dir()]
+    complete = {folder.name for folder in runs_in(out)}
+    return sorted(
+        str(file)
+        for file in files
+        if file.parts[0] not in complete and file.name != "store.json" and file.suffix != ".claim"
+    )
+
+
+def runs_in(out: Path) -> list[Path]:
+    """The folders of complete runs."""
+    parts = ("config.json", "summary.json", "curves.parquet")
+    folders = out.iterdir() if out.is_dir() else ()
+    return sorted(f for f in folders if all((f / part).is_file() for part in parts))
 
 
 def one_line(err: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 import shlex
@@ -15,11 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from commandline import SHORT, Command, files_below, process
+from commandline import SHORT, Command, leftovers, process, runs_in
 from conftest import class_benchmark
 
 from twofold import Run, datasets
-from twofold.experiments import workers
+from twofold.experiments import config
 from twofold.experiments.config import Config, configure
 from twofold.objectives import Objective
 from twofold.routines import Routine
@@ -28,21 +27,29 @@ from twofold.training import Settings, Training
 pytest_plugins = ("commandline_fixtures",)
 
 
+class Stop(Exception):  # noqa: N818
+    """Raised where a command would begin to work."""
+
+
 @pytest.fixture
 def configs_of(twofold: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The runs that a command asks for, without making them."""
+    """The configurations that a command makes, without the runs."""
     made: list[Config] = []
 
-    def run_all(configs: list[Config], **options: Any) -> None:
-        made.extend(configs)
+    def recording(*args: Any, **options: Any) -> Config:
+        made.append(configure(*args, **options))
+        return made[-1]
 
-    monkeypatch.setattr(workers, "run_all", run_all)
-    monkeypatch.setattr(datasets, "load", lambda name, folder: None)
+    def stop(*_: object) -> None:
+        raise Stop
+
+    monkeypatch.setattr(config, "configure", recording)
+    monkeypatch.setattr(datasets, "load", stop)
 
     def call(*args: object) -> list[Config]:
         made.clear()
-        outcome = twofold("run", *args, "--out", tmp_path / "out")
-        assert outcome.code == 0, outcome.err
+        with pytest.raises(Stop):
+            twofold("run", *args, "--out", tmp_path / "out")
         return list(made)
 
     return call
@@ -120,12 +127,12 @@ def test_the_examples_of_the_help_are_commands(example: int, configs_of: Any) ->
 def test_the_main_tables_settings(
     benchmark: str, mode: str, lr: float, batch_size: int, configs_of: Any
 ) -> None:
-    (config,) = configs_of(benchmark, "er", "--mode", mode)
-    assert (config.mode, config.lr, config.batch_size) == (mode, lr, batch_size)
-    assert (config.seed, config.profile, config.momentum) == (142, "paper", 0.9)
-    assert (config.eval_every, config.eval_size, config.memory_per_class) == (1, 1000, 100)
-    (config,) = configs_of(benchmark, "er", "--mode", mode, "--lr", "1e-3", "--batch-size", 7)
-    assert (config.lr, config.batch_size) == (0.001, 7)
+    (made,) = configs_of(benchmark, "er", "--mode", mode)
+    assert (made.mode, made.lr, made.batch_size) == (mode, lr, batch_size)
+    assert (made.seed, made.profile, made.momentum) == (142, "paper", 0.9)
+    assert (made.eval_every, made.eval_size, made.memory_per_class) == (1, 1000, 100)
+    (made,) = configs_of(benchmark, "er", "--mode", mode, "--lr", "1e-3", "--batch-size", 7)
+    assert (made.lr, made.batch_size) == (0.001, 7)
 
 
 @pytest.mark.parametrize(
@@ -142,23 +149,17 @@ def test_the_main_tables_settings(
     ],
 )
 def test_seeds(options: list[str], seeds: list[int], configs_of: Any) -> None:
-    assert [config.seed for config in configs_of("rotated-mnist", "er", *options)] == seeds
+    assert [made.seed for made in configs_of("rotated-mnist", "er", *options)] == seeds
 
 
 def test_methods_times_seeds(configs_of: Any) -> None:
-    configs = configs_of("rotated-mnist", "--seeds", 2, "er", "er+gem", "--mode", "online")
-    assert [(c.method, c.seed) for c in configs] == [
+    made = configs_of("rotated-mnist", "--seeds", 2, "er", "er+gem", "--mode", "online")
+    assert [(c.method, c.seed) for c in made] == [
         ("er", 142),
         ("er", 152),
         ("er+gem", 142),
         ("er+gem", 152),
     ]
-
-
-def test_a_method_named_twice_is_run_once(configs_of: Any) -> None:
-    """However it is spelt: its seeds would count twice in the mean and in the error."""
-    configs = configs_of("rotated-mnist", "er", "er+sgd", "er", "er+gem", "er+gem(gamma=0.5)")
-    assert [config.method for config in configs] == ["er", "er+gem"]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +176,7 @@ def test_a_method_named_twice_is_run_once(configs_of: Any) -> None:
     ],
 )
 def test_spellings_of_a_method(written: str, method: str, configs_of: Any) -> None:
-    assert [config.method for config in configs_of("rotated-mnist", written)] == [method]
+    assert [made.method for made in configs_of("rotated-mnist", written)] == [method]
 
 
 @pytest.mark.parametrize(
@@ -190,17 +191,17 @@ def test_spellings_of_a_method(written: str, method: str, configs_of: Any) -> No
     ],
 )
 def test_the_recorded_command_makes_the_same_run(options: str, configs_of: Any) -> None:
-    (config,) = configs_of(*options.split())
-    program, run, *rest = shlex.split(config.command())
+    (made,) = configs_of(*options.split())
+    program, run, *rest = shlex.split(made.command())
     assert (program, run) == ("twofold", "run")
     (again,) = configs_of(*rest)
-    assert again == config
-    assert again.folder_name() == config.folder_name()
+    assert again == made
+    assert again.folder_name() == made.folder_name()
 
 
 def test_the_recorded_command_names_the_plugin(configs_of: Any, half: Path) -> None:
-    (config,) = configs_of("rotated-mnist", "er+half(0.25)", "--plugin", half)
-    assert configs_of(*shlex.split(config.command())[2:]) == [config]
+    (made,) = configs_of("rotated-mnist", "er+half(0.25)", "--plugin", half)
+    assert configs_of(*shlex.split(made.command())[2:]) == [made]
 
 
 @pytest.mark.parametrize(
@@ -268,11 +269,8 @@ def test_a_run_from_another_folder(toy: Path, tmp_path: Path, cache_folder: str)
     assert f"The runs are in {out}/" in done.err
     folders = [Path(made["folder"]) for made in (first, second)]
     assert {str(folder.parent) for folder in folders} == {out}
-    assert files_below(tmp_path / out) == sorted(
-        f"{folder.name}{end}"
-        for folder in folders
-        for end in ("", "/config.json", "/summary.json", "/curves.parquet")
-    )
+    assert runs_in(tmp_path / out) == sorted(tmp_path / folder for folder in folders)
+    assert leftovers(tmp_path / out) == []
     run = Run.load(tmp_path / folders[1])
     assert run.summary == {k: v for k, v in second.items() if k != "folder"}
     assert run.config.method == "er+gem(gamma=0.1)"
@@ -293,15 +291,21 @@ def test_the_same_command_makes_the_same_curves(run_tiny: Command, tmp_path: Pat
     assert curves(first[0]["folder"]) != curves(first[1]["folder"])
 
 
-def test_a_run_made_again_takes_the_place_of_the_first(run_tiny: Command, tmp_path: Path) -> None:
+def test_the_same_command_again_leaves_one_run(run_tiny: Command, tmp_path: Path) -> None:
     (first,) = run_tiny("er", "--json").objects
-    (Path(first["folder"]) / "note.txt").write_text("of the first run")
+    columns = curves(first["folder"])
     (again,) = run_tiny("er", "--json").objects
     assert again["folder"] == first["folder"]
-    assert files_below(tmp_path / "out") == sorted(
-        Path(first["folder"]).name + end
-        for end in ("", "/config.json", "/summary.json", "/curves.parquet")
-    )
+    assert curves(again["folder"]) == columns
+    assert runs_in(tmp_path / "out") == [Path(first["folder"])]
+    assert leftovers(tmp_path / "out") == []
+
+
+def test_a_method_named_twice_is_run_once(run_tiny: Command) -> None:
+    """However it is spelt: its seeds would count twice in the mean and in the error."""
+    done = run_tiny("er;er+sgd;er;er+gem;er+gem(gamma=0.5)", "--json")
+    assert [made["method"] for made in done.objects] == ["er", "er+gem"]
+    assert "±" not in done.err
 
 
 def test_without_json_the_table_is_on_stdout(run_tiny: Command, tmp_path: Path) -> None:
@@ -333,12 +337,11 @@ def test_json_stays_on_stdout_while_bars_are_shown(
 
 
 @pytest.mark.parametrize("name", ["a[b]", "a[red]", "[/b]", "100%", "{x}"])
-def test_the_out_folder_may_have_any_name(
-    name: str, configs_of: Any, twofold: Command, tmp_path: Path
-) -> None:
-    done = twofold("run", "rotated-mnist", "er", "--out", tmp_path / name)
+def test_the_out_folder_may_have_any_name(name: str, run_tiny: Command, tmp_path: Path) -> None:
+    done = run_tiny("er", "--out", tmp_path / name)
     assert done.code == 0
     assert f"The runs are in {tmp_path / name}/" in done.out
+    assert len(runs_in(tmp_path / name)) == 1
 
 
 def test_a_terminal_that_knows_ascii_only(
@@ -411,9 +414,9 @@ def test_plugins_of_one_name_in_two_folders(twofold: Command, tmp_path: Path) ->
 
 
 def test_a_plugins_options_are_recorded(registries: None, half: Path) -> None:
-    config = configure("rotated-mnist", "er+half(share=0.25)", plugins=[str(half)])
-    assert config.components == [("er", {}), ("half", {"share": 0.25})]
-    assert json.loads(json.dumps(config.plugins)) == [str(half)]
+    made = configure("rotated-mnist", "er+half(share=0.25)", plugins=[str(half)])
+    assert made.components == [("er", {}), ("half", {"share": 0.25})]
+    assert made.plugins == [str(half)]
 
 
 # Data

@@ -14,7 +14,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import twofold
-from twofold import Run, UserError, configure, load_runs
+from twofold import Run, Store, UserError, configure
 from twofold.cli import main
 from twofold.report.figures import gap_figure, save_figure, select_runs
 
@@ -45,8 +45,8 @@ def two_tasks(method: str, first: list, seed=142, **more):
 
 def stored(runs: list[Run], folder: Path) -> list[Run]:
     for run in runs:
-        run.save(folder)
-    return load_runs(folder)
+        Store(folder).save(run)
+    return Store(folder).runs()
 
 
 def panels(figure: Figure, kind: str, column: int = 0) -> list[Axes]:
@@ -382,7 +382,7 @@ def test_real_runs_go_through(tmp_path):
     for method in ("er", "er+gem"):
         for seed in (1, 2):
             twofold.run(domain_benchmark(), method, seed=seed, batch_size=10, out=tmp_path)
-    runs = select_runs(load_runs(tmp_path), "domain-toy")
+    runs = select_runs(Store(tmp_path).runs(), "domain-toy")
     figure = gap_figure(runs)
     (whole,) = panels(figure, "whole")
     plain = [run for run in runs if run.config.method == "er"]

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from twofold.benchmarks import Benchmark, Recipe
     from twofold.errors import UserError
     from twofold.experiments.config import Config, configure
-    from twofold.experiments.runs import Run, load_runs, run
+    from twofold.experiments.execution import run
+    from twofold.experiments.runs import Run
+    from twofold.experiments.store import Store
     from twofold.method import Method
     from twofold.objectives import Draw, Objective, Term
     from twofold.routines import Needs, Routine, Step
@@ -29,8 +31,8 @@ _HOME = {
     "Config": "experiments.config",
     "configure": "experiments.config",
     "Run": "experiments.runs",
-    "load_runs": "experiments.runs",
-    "run": "experiments.runs",
+    "run": "experiments.execution",
+    "Store": "experiments.store",
     "Method": "method",
     "Draw": "objectives",
     "Objective": "objectives",
@@ -51,10 +53,10 @@ __all__ = [
     "Routine",
     "Run",
     "Step",
+    "Store",
     "Term",
     "UserError",
     "configure",
-    "load_runs",
     "run",
 ]
 

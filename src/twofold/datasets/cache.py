@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from twofold.datasets.dataset import Copy, Dataset, Split
-from twofold.datasets.locks import locked
 from twofold.errors import UserError
+from twofold.locks import locked
 
 FORMAT = 1
 MANIFEST = "manifest.json"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from twofold.datasets import cache
 from twofold.datasets.dataset import Copy, Dataset, Source, digest
-from twofold.datasets.locks import locked
 from twofold.errors import UserError, unknown
+from twofold.locks import locked
 
 
 @functools.cache

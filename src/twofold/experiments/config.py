@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import torch
@@ -73,8 +74,10 @@ class Config:
     def identity(self) -> str:
         """A short digest of what decides the result."""
         decisive = dataclasses.asdict(self)
-        for name in ("method", "profile", "plugins"):  # said in full by the components and the rest
+        for name in ("method", "profile"):  # said in full by the components and the rest
             del decisive[name]
+        del decisive["device"]  # a study may move to other machines
+        decisive["plugins"] = [_digest(Path(plugin)) for plugin in self.plugins]
         text = json.dumps(decisive, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
@@ -176,6 +179,11 @@ def configure(
         components=[(part.name, part.explicit()) for part in (objective, *routines)],
         plugins=list(plugins),
     )
+
+
+def _digest(file: Path) -> str:
+    """Of a plugin's text: a component that was changed makes other runs."""
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else ""
 
 
 def _at_least(least: int, **values: int | None) -> None:

@@ -5,10 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import platform
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -21,11 +17,10 @@ import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 
-from twofold.benchmarks import Benchmark, Recipe
 from twofold.errors import UserError
 from twofold.evaluation.metrics import average_accuracy, minimum_accuracies
-from twofold.experiments.config import Config, configure
-from twofold.training import Progress, Result, Training
+from twofold.experiments.config import Config
+from twofold.training import Result
 
 CONFIG, SUMMARY, CURVES = "config.json", "summary.json", "curves.parquet"
 
@@ -54,14 +49,11 @@ class Run:
         """Accuracies in percent: a row an iteration, a column a task, NaN where not evaluated."""
         return accuracy_table(self.curves)
 
-    def save(self, out: Path) -> Path:
-        """Write the run's folder below `out`, whole or not at all, in place of one of its name."""
-        folder = out / self.config.folder_name()
-        with complete_folder(folder) as temporary:
-            _write_json(temporary / CONFIG, dataclasses.asdict(self.config))
-            _write_json(temporary / SUMMARY, self.summary)
-            pq.write_table(pa.table(self.curves), temporary / CURVES, compression="zstd")
-        return folder
+    def write(self, folder: Path) -> None:
+        """Write the run's files into a folder; `Store.save` does it safely."""
+        _write_json(folder / CONFIG, dataclasses.asdict(self.config))
+        _write_json(folder / SUMMARY, self.summary)
+        pq.write_table(pa.table(self.curves), folder / CURVES, compression="zstd")
 
     @classmethod
     def load(cls, folder: Path | str) -> Run:
@@ -81,60 +73,6 @@ def accuracy_table(curves: dict[str, NDArray[np.generic]]) -> NDArray[np.float32
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-def load_runs(out: Path) -> list[Run]:
-    """All runs below a folder, by name."""
-    return [Run.load(path.parent) for path in sorted(Path(out).glob(f"*/{SUMMARY}"))]
-
-
-def run(
-    benchmark: str | Benchmark,
-    method: str,
-    *,
-    data: Path | str | None = None,
-    out: Path | str | None = None,
-    report: Callable[[Progress], None] = lambda progress: None,
-    **options: Any,
-) -> Run:
-    """Train `method` on `benchmark` and judge it as the options say; see `configure` for them.
-
-    data: the folder that holds the dataset, if it is in none of the usual places.
-    out: where to save the run; it is returned in any case.
-    """
-    config = configure(benchmark, method, **options)
-    own = benchmark if isinstance(benchmark, Benchmark) else None
-    finished = execute(config, Path(data) if data else None, report, own)
-    if out is not None:
-        finished.save(Path(out))
-    return finished
-
-
-def execute(
-    config: Config,
-    data: Path | None,
-    report: Callable[[Progress], None],
-    benchmark: Benchmark | None = None,
-) -> Run:
-    """Make the run that a configuration describes, on one thread."""
-    with one_thread():
-        if benchmark is None:
-            recipe = Recipe.find(config.benchmark)
-            benchmark = recipe.build(config.seed, data, config.whitening, config.device)
-        objective, routines = config.make_components()
-        result = Training(benchmark, objective, routines, config.settings(), report).run()
-    return Run(config, summarise(config, result), result.curves)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Results must not depend on how many cores happen to be free, and sums over threads would."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
 def summarise(config: Config, result: Result) -> dict[str, Any]:
     """The numbers of a run. Accuracies are in percent; `min` is None with a single task."""
     curves, task = result.curves, result.curves["task"]
@@ -142,6 +80,7 @@ def summarise(config: Config, result: Result) -> dict[str, Any]:
     later = np.asarray(task, int) > 1
     shown = ("benchmark", "mode", "method", "seed", "lr", "batch_size", "profile")
     return {
+        "identity": config.identity(),
         **{name: getattr(config, name) for name in shown},
         "min": float(minima.mean()) if len(minima) else None,
         "avg": average_accuracy(result.task_ends[-1]),
@@ -161,31 +100,6 @@ def summarise(config: Config, result: Result) -> dict[str, Any]:
             "platform": platform.platform(),
         },
     }
-
-
-@contextmanager
-def complete_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder beside `folder` that takes its place when all is written."""
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=".partial-", dir=folder.parent))
-    except OSError as error:
-        raise UserError(f"can't write to {folder.parent}: {error.strerror}") from None
-    try:
-        yield temporary
-        temporary.chmod(0o755)
-        if folder.exists():
-            shutil.rmtree(folder)
-        temporary.replace(folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def check_writable(out: Path) -> None:
-    """Find out now, not after hours of training."""
-    with complete_folder(out / ".probe") as temporary:
-        (temporary / "probe").touch()
-    shutil.rmtree(out / ".probe")
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

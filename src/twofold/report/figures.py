@@ -387,7 +387,7 @@ def _draw(column: Column, group: Group, timeline: Timeline, style: Style, place:
     curve = group.accuracy(timeline.task)
     _draw_curve(column.whole, curve, 0, style | {"linewidth": 0.6})
     # Routines agree until one projects. A thinner line does not hide those that were drawn before.
-    near_style = style | {"linewidth": max(1.3 - 0.3 * place, 0.7)}
+    near_style = style | {"linewidth": max(1.2 - 0.25 * place, 0.7)}
     for axes, (switch, end) in zip(column.zooms, pairwise(timeline.ends), strict=True):
         near = curve.between(switch, min(switch + ZOOM, end))
         sparse = {"marker": "o", "markersize": 2} if len(near.x) < ZOOM / 4 else {}
@@ -402,4 +402,4 @@ def _draw_curve(axes: Axes, curve: Curve, origin: int, style: Style) -> None:
     axes.plot(x, curve.mean, **style)
     if curve.error.any():  # there is no band with a single run
         low, high = curve.mean - curve.error, curve.mean + curve.error
-        axes.fill_between(x, low, high, color=style["color"], alpha=0.2, linewidth=0)
+        axes.fill_between(x, low, high, color=style["color"], alpha=0.25, linewidth=0)

@@ -1,7 +1,8 @@
-"""Progress of runs on stderr: bars in a terminal, plain lines elsewhere."""
+"""Progress of runs on stderr: lines that move in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,20 +14,27 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from twofold.experiments.config import Config
-from twofold.experiments.workers import Status
+from twofold.experiments.engine import Status
 
 LINE_EVERY = 30.0  # seconds between two plain lines about one run
 
 
-class ProgressDisplay:
-    """A watcher that shows each running run: task, iteration, accuracy so far."""
+class Display:
+    """A watcher that shows all runs in one line, and each running run in one of its own.
 
-    def __init__(self, configs: Sequence[Config], console: Console) -> None:
-        self._names = [escape(f"{c.method} seed {c.seed}") for c in configs]
-        self._console = console
+    It keeps the summaries of those that finish, and the reasons of those that fail.
+    """
+
+    def __init__(self, configs: Sequence[Config], console: Console, json: bool = False) -> None:
+        several = len({config.benchmark for config in configs}) > 1
+        self._names = [escape(_name(config, several)) for config in configs]
+        self._console, self._json = console, json
         self._lines = not console.is_terminal
         self._bars: dict[int, TaskID] = {}
-        self._last: dict[int, float] = {}
+        self._spoken: dict[int, float] = {}
+        self._busy: set[int] = set()
+        self.summaries: list[dict[str, Any]] = []
+        self.failures: dict[int, str] = {}
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -35,6 +43,7 @@ class ProgressDisplay:
             console=console,
             disable=self._lines,
         )
+        self._all = self._progress.add_task("all runs", total=len(configs), where="")
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -49,8 +58,9 @@ class ProgressDisplay:
         self._progress.stop()
 
     def started(self, index: int) -> None:
-        self._last[index] = time.monotonic()
+        self._spoken[index] = time.monotonic()
         self._bars[index] = self._progress.add_task(self._names[index], total=None, where="")
+        self._count()
 
     def progressed(self, index: int, status: Status) -> None:
         where = (
@@ -59,13 +69,50 @@ class ProgressDisplay:
         self._progress.update(
             self._bars[index], completed=status.iteration, total=status.iterations, where=where
         )
-        if self._lines and time.monotonic() - self._last[index] >= LINE_EVERY:
-            self._last[index] = time.monotonic()
-            self._console.print(f"{self._names[index]}: {where}")
+        if self._lines and time.monotonic() - self._spoken[index] >= LINE_EVERY:
+            self._spoken[index] = time.monotonic()
+            self._say(index, where)
 
-    def finished(self, index: int, summary: dict[str, Any], folder: Path) -> None:
-        self._progress.remove_task(self._bars[index])
-        self._console.print(f"{self._names[index]}: {result_text(summary)}")
+    def finished(self, index: int, summary: dict[str, Any], folder: Path, there: bool) -> None:
+        self.summaries.append(summary)
+        self._ended(index)
+        if self._json:
+            print(json.dumps({**summary, "folder": str(folder)}), flush=True)
+        self._say(index, result_text(summary) + ("  (was there already)" if there else ""))
+
+    def busy(self, index: int) -> None:
+        self._progress.remove_task(self._bars.pop(index))
+        if index not in self._busy:
+            self._busy.add(index)
+            self._say(index, "another process is at it")
+
+    def retried(self, index: int, why: str) -> None:
+        self._progress.remove_task(self._bars.pop(index))
+        self._say(index, f"{why}; trying once more")
+
+    def failed(self, index: int, why: str, log: Path) -> None:
+        self.failures[index] = why
+        self._ended(index)
+        self._say(index, f"failed: {why} (log: {log})")
+
+    def _ended(self, index: int) -> None:
+        self._progress.remove_task(self._bars.pop(index))
+        self._progress.advance(self._all)
+        self._count()
+
+    def _count(self) -> None:
+        where = f"{len(self.summaries)} done, {len(self._bars)} running"
+        if self.failures:
+            where += f", {len(self.failures)} failed"
+        self._progress.update(self._all, where=where)
+
+    def _say(self, index: int, what: str) -> None:
+        self._console.print(f"{self._names[index]}: {escape(what)}", soft_wrap=True)
+
+
+def _name(config: Config, with_benchmark: bool) -> str:
+    where = f"{config.benchmark} {config.mode} " if with_benchmark else ""
+    return f"{where}{config.method} seed {config.seed}"
 
 
 def result_text(summary: dict[str, Any]) -> str:

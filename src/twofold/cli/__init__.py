@@ -1,0 +1,45 @@
+"""The command line. Heavy imports wait until a command needs them: `--help` answers at once.
+
+One file a command, each with `add`, which declares it, and a function that carries it out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from twofold.cli import data, figure, listing, run, runs
+from twofold.cli.parsing import Parser
+from twofold.errors import UserError
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="twofold",
+        description="Continual learning as what x how: any objective with any optimisation "
+        "routine, judged after every iteration.",
+    )
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=Parser
+    )
+    for command in (run, runs, figure, listing, data):
+        command.add(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0 if all went well, 1 if a run failed, 2 if the user can mend it, 130 after Ctrl-C."""
+    try:
+        args = _parser().parse_args(argv)
+        code: int | None = args.act(args)
+    except UserError as error:
+        print(f"twofold: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("twofold: stopped; finished runs are kept", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # such as `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code or 0

@@ -1,0 +1,66 @@
+"""What `run` and `study run` share: the options of the work, and the work itself."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from twofold.cli.parsing import Parser, at_least_one, real
+from twofold.errors import UserError
+
+if TYPE_CHECKING:
+    from twofold.experiments.config import Config
+    from twofold.experiments.engine import Engine
+
+
+def add_work_options(parser: Parser) -> None:
+    add = parser.add_argument_group("where and how to work").add_argument
+    add("--data", type=Path, metavar="DIR", help="folder with the dataset")
+    add("--out", type=Path, default=Path("runs"), metavar="DIR", help="the run store (runs)")
+    add("--workers", type=at_least_one, metavar="N", help="processes (default: one a core)")
+    add("--per-gpu", type=at_least_one, metavar="N", help="so many runs at once on each GPU")
+    add("--checkpoint-every", type=real, default=30.0, metavar="SECONDS", help="(default: 30)")
+    add("--json", action="store_true", help="print one JSON object a finished run, on one line")
+
+
+def make_all(configs: Sequence[Config], args: argparse.Namespace) -> int:
+    """Make what is not complete, show how it goes, and the table; 1 if a run failed."""
+    from rich.console import Console
+
+    from twofold import datasets
+    from twofold.benchmarks import Recipe
+    from twofold.experiments.store import Store
+    from twofold.report.progress import Display
+    from twofold.report.tables import summary_tables
+
+    store = Store(args.out)
+    store.prepare()
+    for name in dict.fromkeys(Recipe.find(config.benchmark).dataset for config in configs):
+        datasets.load(name, args.data)  # once, before the workers do
+    stderr = Console(stderr=True, highlight=False)
+    with Display(configs, stderr, json=args.json) as display:
+        _engine(args).run(configs, store, args.data, display)
+    console = stderr if args.json else Console(highlight=False)
+    order = {config.identity(): place for place, config in enumerate(configs)}
+    summaries = sorted(display.summaries, key=lambda summary: order[summary["identity"]])
+    for table in summary_tables(summaries):
+        console.print(table)
+    console.print(f"The runs are in {args.out}/", soft_wrap=True)
+    return 1 if display.failures else 0
+
+
+def _engine(args: argparse.Namespace) -> Engine:
+    from twofold.experiments.local import LocalEngine
+
+    devices: list[str] = []
+    if args.per_gpu is not None:
+        import torch
+
+        if not torch.cuda.is_available():
+            raise UserError("--per-gpu needs a GPU, and there is none here")
+        devices = [f"cuda:{k}" for k in range(torch.cuda.device_count())] * args.per_gpu
+    workers: Any = args.workers or os.cpu_count() or 1
+    return LocalEngine(workers, devices, args.checkpoint_every)

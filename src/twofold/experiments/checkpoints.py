@@ -1,0 +1,62 @@
+"""Checkpoints: the state of a run in one file, written whole, read without running anything.
+
+The file holds tensors and plain data only, and is loaded with `weights_only`, which refuses all
+else.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+FORMAT = 1
+ARRAY = "numpy array"  # marks an array, which is stored as the tensor that shares its memory
+
+
+def write(path: Path, state: dict[str, Any]) -> None:
+    """Replace the checkpoint: whoever reads it finds the old one or the new one, whole."""
+    unfinished = path.with_suffix(".part")
+    with unfinished.open("wb") as file:
+        torch.save({"format": FORMAT, "state": _packed(state)}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+
+
+def read(path: Path, device: torch.device | str = "cpu") -> dict[str, Any] | None:
+    """The state; None where there is no checkpoint or none that can be used."""
+    try:
+        stored = torch.load(path, map_location=device, weights_only=True)
+        if stored["format"] != FORMAT:
+            return None
+        state: dict[str, Any] = _unpacked(stored["state"])
+        return state
+    except (OSError, RuntimeError, pickle.UnpicklingError, EOFError, KeyError, TypeError):
+        return None
+
+
+def _packed(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.clone()  # a view would drag its whole base into the file
+    if isinstance(value, np.ndarray):
+        return {ARRAY: torch.from_numpy(np.ascontiguousarray(value))}
+    if isinstance(value, dict):
+        return {key: _packed(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_packed(item) for item in value)
+    return value
+
+
+def _unpacked(value: Any) -> Any:
+    if isinstance(value, dict):
+        if ARRAY in value:
+            return value[ARRAY].cpu().numpy()
+        return {key: _unpacked(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_unpacked(item) for item in value)
+    return value

@@ -1,0 +1,197 @@
+"""The local engine: single-threaded worker processes, one a core, fed from one queue."""
+
+from __future__ import annotations
+
+import dataclasses
+import multiprocessing
+import os
+import signal
+import sys
+import time
+import traceback
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import cast
+
+from twofold.errors import UserError
+from twofold.experiments.config import Config
+from twofold.experiments.engine import BUSY_PAUSE, RETRIES, Watcher, sparsely
+from twofold.experiments.execution import Outcome, make_in_store
+from twofold.experiments.store import Store
+
+# A run needs one thread. Libraries read these when they load, before a worker can say so.
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+@dataclass
+class LocalEngine:
+    """Makes runs in worker processes of this machine.
+
+    workers: how many; one a core by default.
+    devices: where runs go instead of their own device, one worker each, such as cuda:0 twice.
+    checkpoint_every: seconds between two checkpoints of a run.
+    """
+
+    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
+    devices: Sequence[str] = ()
+    checkpoint_every: float = 30.0
+
+    def run(
+        self, configs: Sequence[Config], store: Store, data: Path | None, watcher: Watcher
+    ) -> None:
+        devices: list[str | None] = [*self.devices] or [None] * self.workers
+        _Pool(configs, store, data, watcher, self.checkpoint_every).run(devices[: len(configs)])
+
+
+@dataclass
+class _Worker:
+    process: BaseProcess
+    device: str | None
+    log: Path
+    index: int | None = None  # of the run it is making
+
+
+class _Pool:
+    """Each worker has a pipe of its own: one that is killed can't leave a shared lock behind."""
+
+    def __init__(
+        self,
+        configs: Sequence[Config],
+        store: Store,
+        data: Path | None,
+        watcher: Watcher,
+        checkpoint_every: float,
+    ) -> None:
+        self._configs, self._store, self._watcher = configs, store, watcher
+        self._arguments = store, data, checkpoint_every
+        self._waiting = deque(range(len(configs)))
+        self._not_before: dict[int, float] = {}  # for runs that another process has claimed
+        self._deaths: Counter[int] = Counter()
+        self._workers: dict[Connection, _Worker] = {}
+        self._context = multiprocessing.get_context("spawn")  # a fork inherits torch's threads
+
+    def run(self, devices: Sequence[str | None]) -> None:
+        os.environ.update({k: v for k, v in ONE_THREAD.items() if k not in os.environ})
+        try:
+            for device in devices:
+                self._hire(device)
+            while self._waiting or self._busy():
+                self._hand_out()
+                for connection in wait(self._busy(), timeout=BUSY_PAUSE):
+                    self._listen(cast(Connection, connection))
+        finally:
+            for connection in list(self._workers):
+                self._dismiss(connection)
+
+    def _busy(self) -> list[Connection]:
+        return [c for c, worker in self._workers.items() if worker.index is not None]
+
+    def _hire(self, device: str | None) -> None:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_work, args=(theirs, *self._arguments), daemon=True)
+        process.start()
+        theirs.close()
+        self._workers[ours] = _Worker(process, device, _log_of(self._store, process.pid))
+
+    def _dismiss(self, connection: Connection) -> None:
+        worker = self._workers.pop(connection)
+        worker.process.kill()
+        worker.process.join()
+        worker.log.unlink(missing_ok=True)
+        connection.close()
+
+    def _hand_out(self) -> None:
+        """Give every idle worker the next run whose time has come."""
+        now = time.monotonic()
+        for connection, worker in self._workers.items():
+            if worker.index is not None:
+                continue
+            due = [i for i in self._waiting if self._not_before.get(i, 0.0) <= now]
+            if not due:
+                return
+            self._waiting.remove(due[0])
+            worker.index = due[0]
+            config = self._configs[due[0]]
+            if worker.device is not None:
+                config = dataclasses.replace(config, device=worker.device)
+            connection.send(config)
+            self._watcher.started(due[0])
+
+    def _listen(self, connection: Connection) -> None:
+        worker = self._workers[connection]
+        assert worker.index is not None
+        index = worker.index
+        try:
+            word, what = connection.recv()
+        except (EOFError, ConnectionResetError):
+            self._bury(connection, worker, index)
+            return
+        if word == "status":
+            self._watcher.progressed(index, what)
+            return
+        if word == "wrong":
+            raise UserError(what)
+        worker.index = None
+        if word == "failed":
+            self._fail(index, what.strip().splitlines()[-1], what)
+        else:
+            self._take(index, what)
+
+    def _take(self, index: int, outcome: Outcome) -> None:
+        if outcome.summary is None or outcome.folder is None:
+            self._not_before[index] = time.monotonic() + BUSY_PAUSE
+            self._waiting.append(index)
+            self._watcher.busy(index)
+        else:
+            there = outcome.state == "there"
+            self._watcher.finished(index, outcome.summary, outcome.folder, there)
+
+    def _bury(self, connection: Connection, worker: _Worker, index: int) -> None:
+        """A worker has died: its run is tried once more, from its checkpoint, then given up."""
+        worker.process.join()
+        why = f"its worker died (exit code {worker.process.exitcode})"
+        said = worker.log.read_text() if worker.log.exists() else ""
+        self._dismiss(connection)
+        self._hire(worker.device)
+        self._deaths[index] += 1
+        if self._deaths[index] <= RETRIES:
+            self._waiting.appendleft(index)
+            self._watcher.retried(index, why)
+        else:
+            self._fail(index, why, f"{said}{why}\n")
+
+    def _fail(self, index: int, why: str, log: str) -> None:
+        path = self._store.log_of(self._configs[index])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(log)
+        self._watcher.failed(index, why, path)
+
+
+def _log_of(store: Store, pid: int | None) -> Path:
+    return store.folder / ".work" / f"worker-{pid}.log"
+
+
+def _work(connection: Connection, store: Store, data: Path | None, checkpoint_every: float) -> None:
+    """A worker's life: take a configuration, make its run, say so; until the pipe closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    _log_of(store, os.getpid()).parent.mkdir(parents=True, exist_ok=True)
+    log = _log_of(store, os.getpid()).open("w", buffering=1)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(log.fileno(), stream.fileno())
+    report = sparsely(lambda status: connection.send(("status", status)))
+    while True:
+        try:
+            config: Config = connection.recv()
+        except EOFError:
+            return
+        try:
+            outcome = make_in_store(config, store, data, report, checkpoint_every)
+            connection.send(("outcome", outcome))
+        except UserError as error:
+            connection.send(("wrong", str(error)))
+        except Exception:  # whatever it is, the parent must hear of it
+            connection.send(("failed", traceback.format_exc()))
