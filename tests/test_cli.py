@@ -18,6 +18,8 @@ from commandline import SHORT, Command, leftovers, process, runs_in
 from conftest import class_benchmark
 
 from twofold import Run, datasets
+from twofold.cli import main
+from twofold.cli.run import EXAMPLES
 from twofold.experiments import config
 from twofold.experiments.config import Config, configure
 from twofold.objectives import Objective
@@ -84,8 +86,6 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
-    from twofold.cli import main
-
     with pytest.raises(SystemExit) as end:
         main(["run", "--help"])
     assert end.value.code == 0
@@ -101,9 +101,7 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("example", [0, 1, 2, 3])
 def test_the_examples_of_the_help_are_commands(example: int, configs_of: Any) -> None:
-    from twofold.cli import RUN_EXAMPLES
-
-    line = RUN_EXAMPLES.splitlines()[1:][example]
+    line = EXAMPLES.splitlines()[1:][example]
     command = re.split(r" {3,}", line.strip())[0]
     assert configs_of(*shlex.split(command)[2:])
 

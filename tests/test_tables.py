@@ -9,24 +9,27 @@ import pytest
 from rich.console import Console
 
 from twofold.report.progress import result_text
-from twofold.report.tables import cell, mean_and_error, summary_table
+from twofold.report.tables import cell, mean_and_error, summary_tables
 
 
 def summary(method: str, low: float | None, avg: float, **more: object) -> dict[str, object]:
-    return {"method": method, "min": low, "avg": avg, "projected": 0.0, "diverged": False, **more}
+    usual = {"benchmark": "rotated-mnist", "mode": "offline", "profile": "paper"}
+    usual |= {"lr": 0.1, "batch_size": 128, "projected": 0.0, "diverged": False}
+    return {**usual, "method": method, "min": low, "avg": avg, **more}
 
 
 def shown(summaries: list[dict[str, object]], width: int) -> str:
     console = Console(file=io.StringIO(), width=width)
     with console.capture() as captured:
-        console.print(summary_table(summaries, "a title"))
+        for table in summary_tables(summaries):
+            console.print(table)
     return captured.get()
 
 
-def rows(summaries: list[dict[str, object]]) -> list[list[str]]:
-    """The table's rows as words, without the title and the header's line."""
-    lines = [line.split() for line in shown(summaries, width=120).splitlines()]
-    return [line for line in lines if line and "━" not in line[0] and line != ["a", "title"]]
+def rows(summaries: list[dict[str, object]]) -> list[str]:
+    """The lines of a table, without its title, its frame and more than single spaces."""
+    lines = [" ".join(line.split()) for line in shown(summaries, width=120).splitlines()]
+    return [line for line in lines if line and "━" not in line][1:]
 
 
 def test_the_mean_and_its_standard_error() -> None:
@@ -61,40 +64,60 @@ def test_a_cell(values: list[float | None], text: str) -> None:
 
 
 def test_a_row_a_method_in_the_order_of_first_appearance() -> None:
-    header, *body = rows(
+    assert rows(
         [
             summary("er", 80, 90),
             summary("er+gem", 88, 93),
             summary("er", 84, 94),
             summary("er+gem", 90, 95),
         ]
-    )
-    assert header == ["method", "MIN", "AVG", "projected", "seeds"]
-    assert [" ".join(row) for row in body] == [
-        "er 82.0 ± 2.0 92.0 ± 2.0 0.0% 2",
-        "er+gem 89.0 ± 1.0 94.0 ± 1.0 0.0% 2",
+    ) == [
+        "method lr batch MIN AVG projected seeds",
+        "er 0.1 128 82.0 ± 2.0 92.0 ± 2.0 0.0% 2",
+        "er+gem 0.1 128 89.0 ± 1.0 94.0 ± 1.0 0.0% 2",
     ]
+
+
+def test_what_was_trained_otherwise_is_no_other_seed() -> None:
+    _, *body = rows(
+        [
+            summary("er", 80, 90),
+            summary("er", 70, 80, lr=0.01),
+            summary("er", 60, 70, batch_size=10),
+        ]
+    )
+    assert body == ["er 0.1 128 80.0 90.0 0.0% 1", "er 0.01 128 70.0 80.0 0.0% 1"] + [
+        "er 0.1 10 60.0 70.0 0.0% 1"
+    ]
+
+
+def test_a_table_a_benchmark_mode_and_profile() -> None:
+    others = ({"mode": "online"}, {"profile": "published"}, {"benchmark": "split-cifar100"})
+    tables = summary_tables([summary("er", 80, 90), *(summary("er", 8, 9, **o) for o in others)])
+    assert [table.title for table in tables] == [
+        "rotated-mnist, offline, profile paper",
+        "rotated-mnist, online, profile paper",
+        "rotated-mnist, offline, profile published",
+        "split-cifar100, offline, profile paper",
+    ]
+    assert summary_tables([]) == []
 
 
 def test_projected_is_the_mean_share_of_iterations() -> None:
     _, row = rows([summary("gem", 80, 90, projected=0.25), summary("gem", 80, 90, projected=0.5)])
-    assert row[-2:] == ["37.5%", "2"]
+    assert row.endswith(" 37.5% 2")
 
 
 def test_diverged_runs_are_marked() -> None:
     _, row = rows(
         [summary("er", 10, 9.8, diverged=True), summary("er", 80, 90), summary("er", 80, 90)]
     )
-    assert " ".join(row).endswith("3 (1 diverged)")
+    assert row.endswith(" 3 (1 diverged)")
 
 
 def test_a_single_task_has_no_min() -> None:
     _, row = rows([summary("er", None, 90)])
-    assert row[:3] == ["er", "-", "90.0"]
-
-
-def test_no_row_without_runs() -> None:
-    assert len(rows([])) == 1
+    assert row == "er 0.1 128 - 90.0 0.0% 1"
 
 
 def test_a_long_method_is_told_from_another_in_a_narrow_terminal() -> None:

@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -16,6 +17,8 @@ from commandline import Command, Outcome, leftovers, one_line, process, runs_in,
 from twofold import Run
 
 pytest_plugins = ("commandline_fixtures",)
+
+Begin = Callable[..., subprocess.Popen[str]]
 
 LONG = ("--iterations", 10_000_000)  # ends with the test, not by itself
 
@@ -51,6 +54,22 @@ def env(cache_folder: str) -> dict[str, str]:
     return {**os.environ, "TWOFOLD_CACHE": cache_folder}
 
 
+@pytest.fixture
+def begin(env: dict[str, str]) -> Iterator[Begin]:
+    """Start commands that don't outlive the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(*args: object) -> subprocess.Popen[str]:
+        started.append(start(*args, env=env))
+        return started[-1]
+
+    yield begin
+    for running in started:
+        with suppress(ProcessLookupError):
+            os.killpg(running.pid, signal.SIGKILL)
+        running.communicate()
+
+
 def curves(run: Path) -> dict[str, bytes]:
     table = pq.read_table(run / "curves.parquet")
     return {name: table[name].to_numpy().tobytes() for name in table.column_names}
@@ -59,7 +78,7 @@ def curves(run: Path) -> dict[str, bytes]:
 def alive(group: int) -> list[str]:
     """The processes of a group that still run; one that ended but was not waited for does not."""
     listed = subprocess.run(
-        ["ps", "-A", "-o", "pgid=,stat=,args="], capture_output=True, text=True, check=True
+        ["ps", "-A", "-ww", "-o", "pgid=,stat=,args="], capture_output=True, text=True, check=True
     )
     rows = [line.split(maxsplit=2) for line in listed.stdout.splitlines()]
     return [row[-1] for row in rows if int(row[0]) == group and not row[1].startswith("Z")]
@@ -74,14 +93,10 @@ def until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None
 
 def interrupted(running: subprocess.Popen[str]) -> Outcome:
     """Ctrl-C: the terminal sends SIGINT to every process of the group. All must end at once."""
-    begin = time.monotonic()
+    sent = time.monotonic()
     os.killpg(running.pid, signal.SIGINT)
-    try:
-        out, err = running.communicate(timeout=30)
-    finally:
-        if running.poll() is None:
-            os.killpg(running.pid, signal.SIGKILL)
-    took = time.monotonic() - begin
+    out, err = running.communicate(timeout=30)
+    took = time.monotonic() - sent
     assert running.returncode == 130, err
     assert "Traceback" not in err, err
     assert one_line(err[err.rindex("twofold: ") :])
@@ -100,12 +115,16 @@ def kept(out: Path, lines: list[str]) -> None:
 
 
 def test_one_worker_or_two_make_the_same_curves(
-    run_tiny: Command, toy: Path, half: Path, tmp_path: Path
+    twofold: Command, toy: Path, half: Path, tmp_path: Path
 ) -> None:
     """Methods times seeds from one queue, a user's routine among them, one thread each."""
-    more = ("--plugin", half, "--seeds", 2, "--json", "--out")
-    one = run_tiny("er+half;er+gem", *more, tmp_path / "one").objects
-    two = run_tiny("er+half;er+gem", *more, tmp_path / "two", "--workers", 2).objects
+    one, two = (
+        twofold(
+            *tiny(toy, tmp_path / str(workers), "er+half;er+gem"),
+            *("--plugin", half, "--seeds", 2, "--json", "--workers", workers),
+        ).objects
+        for workers in (1, 2)
+    )
     wanted = {(m, s) for m in ("er+half", "er+gem") for s in (142, 152)}
     assert {(made["method"], made["seed"]) for made in one} == wanted
     assert {(made["method"], made["seed"]) for made in two} == wanted
@@ -117,36 +136,23 @@ def test_one_worker_or_two_make_the_same_curves(
         if made["method"] == "er+half":
             table = pq.read_table(Path(made["folder"]) / "curves.parquet")
             assert set(table["threads"].to_pylist()) == {1.0}
-    assert leftovers(tmp_path / "two") == []
+    assert leftovers(tmp_path / "2") == []
 
 
-def test_a_mistake_that_only_workers_find(run_tiny: Command, tmp_path: Path) -> None:
-    done = run_tiny("er", "--batch-size", 26, "--seeds", 2, "--workers", 2)
+def test_a_mistake_that_only_workers_find(twofold: Command, toy: Path, tmp_path: Path) -> None:
+    done = twofold(*tiny(toy, tmp_path / "out", "er"), "--batch-size", 26, "--workers", 1)
     assert done.code == 2
     assert "batch size 26" in one_line(done.err)
     assert runs_in(tmp_path / "out") == []
 
 
-def test_interrupt_in_one_process(toy: Path, tmp_path: Path, env: dict[str, str]) -> None:
-    out = tmp_path / "out"
-    slow = tmp_path / "slow.py"
-    slow.write_text(SLOW_TO_SAVE.format(named=str(tmp_path / "saving")))
-    command = (*tiny(toy, out, "er"), "--workers", 1, "--seeds", 3, "--json", "--plugin", slow)
-    running = start(*command, env=env)
-    assert running.stdout is not None
-    first = running.stdout.readline()
-    until((tmp_path / "saving").exists, "the second run is being saved")
-    done = interrupted(running)
-    kept(out, [first, *done.out.splitlines()])
-
-
-def test_interrupt_with_workers(toy: Path, tmp_path: Path, env: dict[str, str]) -> None:
+def test_interrupt_with_workers(toy: Path, tmp_path: Path, begin: Begin) -> None:
     """One run is complete and the other is being saved."""
     out = tmp_path / "out"
     slow = tmp_path / "slow.py"
     slow.write_text(SLOW_TO_SAVE.format(named=str(tmp_path / "saving")))
     command = (*tiny(toy, out, "er"), "--workers", 2, "--seeds", 4, "--json", "--plugin", slow)
-    running = start(*command, env=env)
+    running = begin(*command)
     assert running.stdout is not None
     first = running.stdout.readline()
     until((tmp_path / "saving").exists, "the second run is being saved")
@@ -154,13 +160,16 @@ def test_interrupt_with_workers(toy: Path, tmp_path: Path, env: dict[str, str]) 
     kept(out, [first, *done.out.splitlines()])
 
 
-def test_interrupt_while_workers_start(toy: Path, tmp_path: Path, env: dict[str, str]) -> None:
+def test_interrupt_while_workers_start(toy: Path, tmp_path: Path, begin: Begin) -> None:
     """They take seconds to import torch, and have a Ctrl-C of their own until they refuse it."""
     out = tmp_path / "out"
-    running = start(*tiny(toy, out, "er"), "--workers", 2, "--seeds", 2, *LONG, env=env)
-    workers = lambda: [args for args in alive(running.pid) if "spawn_main" in args]  # noqa: E731
-    until(lambda: len(workers()) == 2, "both workers are there")
-    time.sleep(0.5)
+    running = begin(*tiny(toy, out, "er"), "--workers", 2, "--seeds", 2, *LONG)
+
+    def workers() -> int:
+        return sum("spawn_main" in args for args in alive(running.pid))
+
+    until(lambda: workers() == 2, "both workers are there")
+    time.sleep(1)
     interrupted(running)
     assert runs_in(out) == []
     assert leftovers(out) == []
@@ -170,34 +179,27 @@ def test_a_worker_that_is_killed(toy: Path, tmp_path: Path, env: dict[str, str])
     """The command says which run it was, keeps what is complete, and does not wait for ever."""
     out, plugin = tmp_path / "out", tmp_path / "killed.py"
     plugin.write_text(KILLED)
-    options = ("--workers", 2, "--seeds", 2, "--json", "--plugin", plugin)
+    options = ("--workers", 2, "--json", "--plugin", plugin)
     done = process(*tiny(toy, out, "er;er+killed"), *options, env=env)
     assert done.code == 1
-    assert len(done.out.splitlines()) >= 1
+    assert [made.name for made in runs_in(out) if "killed" in made.name] == []
     assert len(runs_in(out)) >= len(done.out.splitlines())
     assert not [name for name in leftovers(out) if "partial" in name]
     assert "Traceback" not in done.err
-    (*_, told) = [line for line in done.err.splitlines() if "died" in line or "killed" in line]
-    assert "er+killed seed 1" in told
+    (*_, told) = [line for line in done.err.splitlines() if "died" in line]
+    assert "er+killed seed 142" in told
 
 
-def test_a_worker_that_fails(toy: Path, tmp_path: Path, env: dict[str, str]) -> None:
-    """An error in a user's routine: where it was is what they need to know."""
-    out, plugin = tmp_path / "out", tmp_path / "broken.py"
+def test_an_error_in_a_users_routine(twofold: Command, toy: Path, tmp_path: Path) -> None:
+    """They are told which run it was, and the log says where in their file."""
+    plugin = tmp_path / "broken.py"
     plugin.write_text(KILLED.replace("os.kill(os.getpid(), signal.SIGKILL)", "g.no_such_thing"))
-    options = ("--workers", 2, "--seeds", 2, "--json", "--plugin", plugin)
-    done = process(*tiny(toy, out, "er+killed"), *options, env=env)
+    options = ("--plugin", plugin, "--workers", 1)
+    done = twofold(*tiny(toy, tmp_path / "out", "er+killed;er"), *options)
     assert done.code == 1
-    assert done.out == ""
-    assert "er+killed seed 1" in done.err
-    assert "no_such_thing" in done.err
-    assert runs_in(out) == []
-
-
-def test_two_commands_at_once_into_one_folder(tmp_path: Path, run_tiny: Command) -> None:
-    """`for method in er gem; do twofold run ... & done`: each finds the folder writable."""
-    code = (
-        "import sys; from pathlib import Path; from twofold.experiments import runs\n"
-        "for _ in range(200): runs.check_writable(Path(sys.argv[1]))"
-    )
-    del code
+    (told,) = [line for line in done.err.splitlines() if line.startswith("er+killed seed 142: ")]
+    assert "no_such_thing" in told
+    log = Path(told[told.rindex("(log: ") + 6 : -1])
+    assert f'"{plugin}", line 7' in log.read_text()
+    assert "er seed 142: MIN" in done.err  # one that fails does not stop the others
+    assert [made.name for made in runs_in(tmp_path / "out") if "killed" in made.name] == []

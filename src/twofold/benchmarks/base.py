@@ -135,7 +135,7 @@ class Recipe:
     known: ClassVar[dict[str, type[Recipe]]] = {}
     title: ClassVar[str]
     about: ClassVar[str]
-    dataset: ClassVar[str]
+    dataset: ClassVar[str | None]  # None for one that overrides `build`
     scenario: ClassVar[Scenario]
     tasks: ClassVar[int]
     offline_iterations: ClassVar[int]
@@ -170,6 +170,7 @@ class Recipe:
         whitening: Whitening = "train",
         device: torch.device | str = "cpu",
     ) -> Benchmark:
+        assert cls.dataset is not None, "a benchmark without a dataset overrides build"
         data = load(cls.dataset, folder)
         train, test, tasks = cls.divide(data, seed)
         whiten = cls.published_whitening

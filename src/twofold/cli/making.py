@@ -39,7 +39,8 @@ def make_all(configs: Sequence[Config], args: argparse.Namespace) -> int:
     store = Store(args.out)
     store.prepare()
     for name in dict.fromkeys(Recipe.find(config.benchmark).dataset for config in configs):
-        datasets.load(name, args.data)  # once, before the workers do
+        if name is not None:
+            datasets.load(name, args.data)  # once, before the workers do
     stderr = Console(stderr=True, highlight=False)
     with Display(configs, stderr, json=args.json) as display:
         _engine(args).run(configs, store, args.data, display)

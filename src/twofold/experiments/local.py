@@ -21,7 +21,7 @@ from twofold.errors import UserError
 from twofold.experiments.config import Config
 from twofold.experiments.engine import BUSY_PAUSE, RETRIES, Watcher, sparsely
 from twofold.experiments.execution import Outcome, make_in_store
-from twofold.experiments.store import Store
+from twofold.experiments.store import Store, writing
 
 # A run needs one thread. Libraries read these when they load, before a worker can say so.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -166,8 +166,9 @@ class _Pool:
 
     def _fail(self, index: int, why: str, log: str) -> None:
         path = self._store.log_of(self._configs[index])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(log)
+        with writing(self._store.folder):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(log)
         self._watcher.failed(index, why, path)
 
 
@@ -175,13 +176,23 @@ def _log_of(store: Store, pid: int | None) -> Path:
     return store.folder / ".work" / f"worker-{pid}.log"
 
 
+def _print_to(log: Path, store: Store) -> None:
+    """From now on, all that this process prints goes there."""
+    with writing(store.folder):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("w") as file:
+            for stream in (sys.stdout, sys.stderr):
+                os.dup2(file.fileno(), stream.fileno())
+
+
 def _work(connection: Connection, store: Store, data: Path | None, checkpoint_every: float) -> None:
     """A worker's life: take a configuration, make its run, say so; until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    _log_of(store, os.getpid()).parent.mkdir(parents=True, exist_ok=True)
-    log = _log_of(store, os.getpid()).open("w", buffering=1)
-    for stream in (sys.stdout, sys.stderr):
-        os.dup2(log.fileno(), stream.fileno())
+    try:
+        _print_to(_log_of(store, os.getpid()), store)
+    except UserError as error:
+        connection.send(("wrong", str(error)))
+        return
     report = sparsely(lambda status: connection.send(("status", status)))
     while True:
         try:
