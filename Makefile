@@ -11,7 +11,7 @@ demo: .venv/.package
 	$(BIN)/twofold figure gap rotated-mnist --runs runs/demo --output runs/demo/gap.png
 
 test: lint
-	$(BIN)/pytest -n 2 $(PYTEST)
+	$(BIN)/pytest -n 2 --dist loadgroup $(PYTEST)
 
 lint: .venv/.tools
 	$(BIN)/ruff check .
@@ -24,6 +24,7 @@ fmt: .venv/.tools
 
 bench: .venv/.package
 	$(BIN)/python bench/steps.py
+	$(BIN)/python bench/overhead.py
 
 clean:
 	rm -rf .venv

@@ -309,7 +309,8 @@ def test_a_method_named_twice_is_run_once(run_tiny: Command) -> None:
 def test_without_json_the_table_is_on_stdout(run_tiny: Command, tmp_path: Path) -> None:
     done = run_tiny("er", "--seeds", 2)
     assert done.code == 0
-    assert re.search(r"^ +er +\d+\.\d ± \d+\.\d +\d+\.\d ± \d+\.\d +0\.0% +2 *$", done.out, re.M)
+    number = r"\d+\.\d ± \d+\.\d"
+    assert re.search(rf"^ +er +0\.1 +2 +{number} +{number} +0\.0% +2 *$", done.out, re.MULTILINE)
     assert f"The runs are in {tmp_path / 'out'}/" in done.out
     assert re.search(r"^er seed 152: MIN \d+\.\d  AVG \d+\.\d$", done.err, re.MULTILINE)
 
@@ -320,7 +321,7 @@ def test_one_task_has_no_min(run_tiny: Command) -> None:
     assert made["min"] is None
     assert made["minimum_of_task"] == []
     assert "MIN -" in done.err
-    assert re.search(r"^ +er +- ", done.err, re.MULTILINE)
+    assert re.search(r"^ +er +0\.1 +2 +- ", done.err, re.MULTILINE)
 
 
 def test_json_stays_on_stdout_while_bars_are_shown(

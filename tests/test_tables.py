@@ -79,15 +79,12 @@ def test_a_row_a_method_in_the_order_of_first_appearance() -> None:
 
 
 def test_what_was_trained_otherwise_is_no_other_seed() -> None:
-    _, *body = rows(
-        [
-            summary("er", 80, 90),
-            summary("er", 70, 80, lr=0.01),
-            summary("er", 60, 70, batch_size=10),
-        ]
-    )
-    assert body == ["er 0.1 128 80.0 90.0 0.0% 1", "er 0.01 128 70.0 80.0 0.0% 1"] + [
-        "er 0.1 10 60.0 70.0 0.0% 1"
+    others = ({"lr": 0.01}, {"batch_size": 10})
+    _, *body = rows([summary("er", 80, 90), *(summary("er", 60, 70, **o) for o in others)])
+    assert body == [
+        "er 0.1 128 80.0 90.0 0.0% 1",
+        "er 0.01 128 60.0 70.0 0.0% 1",
+        "er 0.1 10 60.0 70.0 0.0% 1",
     ]
 
 

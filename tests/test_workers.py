@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from commandline import Command, Outcome, leftovers, one_line, process, runs_in, start, tiny
+import torch
+from commandline import Command, Outcome, leftovers, one_line, runs_in, start, tiny
 
 from twofold import Run
 
@@ -114,17 +115,15 @@ def kept(out: Path, lines: list[str]) -> None:
     assert leftovers(out) == []
 
 
-def test_one_worker_or_two_make_the_same_curves(
-    twofold: Command, toy: Path, half: Path, tmp_path: Path
+def test_two_workers_make_the_same_curves_as_none(
+    twofold: Command, toy: Path, half: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Methods times seeds from one queue, a user's routine among them, one thread each."""
-    one, two = (
-        twofold(
-            *tiny(toy, tmp_path / str(workers), "er+half;er+gem"),
-            *("--plugin", half, "--seeds", 2, "--json", "--workers", workers),
-        ).objects
-        for workers in (1, 2)
-    )
+    methods, more = "er+half;er+gem", ("--plugin", half, "--seeds", 2, "--json")
+    two = twofold(*tiny(toy, tmp_path / "two", methods), *more, "--workers", 2).objects
+    torch.set_num_threads(2)  # as many as this process likes: a run takes one
+    here = request.getfixturevalue("run_tiny")
+    one = here(methods, *more, "--out", tmp_path / "one").objects
     wanted = {(m, s) for m in ("er+half", "er+gem") for s in (142, 152)}
     assert {(made["method"], made["seed"]) for made in one} == wanted
     assert {(made["method"], made["seed"]) for made in two} == wanted
@@ -136,7 +135,7 @@ def test_one_worker_or_two_make_the_same_curves(
         if made["method"] == "er+half":
             table = pq.read_table(Path(made["folder"]) / "curves.parquet")
             assert set(table["threads"].to_pylist()) == {1.0}
-    assert leftovers(tmp_path / "2") == []
+    assert leftovers(tmp_path / "two") == []
 
 
 def test_a_mistake_that_only_workers_find(twofold: Command, toy: Path, tmp_path: Path) -> None:
@@ -175,19 +174,20 @@ def test_interrupt_while_workers_start(toy: Path, tmp_path: Path, begin: Begin) 
     assert leftovers(out) == []
 
 
-def test_a_worker_that_is_killed(toy: Path, tmp_path: Path, env: dict[str, str]) -> None:
+def test_a_worker_that_is_killed(twofold: Command, toy: Path, tmp_path: Path) -> None:
     """The command says which run it was, keeps what is complete, and does not wait for ever."""
     out, plugin = tmp_path / "out", tmp_path / "killed.py"
     plugin.write_text(KILLED)
-    options = ("--workers", 2, "--json", "--plugin", plugin)
-    done = process(*tiny(toy, out, "er;er+killed"), *options, env=env)
+    options = ("--workers", 1, "--json", "--plugin", plugin)
+    done = twofold(*tiny(toy, out, "er;er+killed"), *options)
     assert done.code == 1
-    assert [made.name for made in runs_in(out) if "killed" in made.name] == []
-    assert len(runs_in(out)) >= len(done.out.splitlines())
+    (made,) = done.out.splitlines()
+    assert '"method": "er"' in made
+    assert ["killed" in made.name for made in runs_in(out)] == [False]
     assert not [name for name in leftovers(out) if "partial" in name]
     assert "Traceback" not in done.err
     (*_, told) = [line for line in done.err.splitlines() if "died" in line]
-    assert "er+killed seed 142" in told
+    assert told.startswith("er+killed seed 142: ")
 
 
 def test_an_error_in_a_users_routine(twofold: Command, toy: Path, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ def add_work_options(parser: Parser) -> None:
     add("--workers", type=at_least_one, metavar="N", help="processes (default: one a core)")
     add("--per-gpu", type=at_least_one, metavar="N", help="so many runs at once on each GPU")
     add("--checkpoint-every", type=real, default=30.0, metavar="SECONDS", help="(default: 30)")
+    add("--tensorboard", type=Path, metavar="DIR", help="also write the curves there")
     add("--json", action="store_true", help="print one JSON object a finished run, on one line")
 
 
@@ -42,7 +43,7 @@ def make_all(configs: Sequence[Config], args: argparse.Namespace) -> int:
         if name is not None:
             datasets.load(name, args.data)  # once, before the workers do
     stderr = Console(stderr=True, highlight=False)
-    with Display(configs, stderr, json=args.json) as display:
+    with Display(configs, stderr, args.json, _also(args.tensorboard)) as display:
         _engine(args).run(configs, store, args.data, display)
     console = stderr if args.json else Console(highlight=False)
     order = {config.identity(): place for place, config in enumerate(configs)}
@@ -51,6 +52,17 @@ def make_all(configs: Sequence[Config], args: argparse.Namespace) -> int:
         console.print(table)
     console.print(f"The runs are in {args.out}/", soft_wrap=True)
     return 1 if display.failures else 0
+
+
+def _also(tensorboard: Path | None) -> Callable[[Path], None]:
+    """What else to do with a run that has finished."""
+    if tensorboard is None:
+        return lambda folder: None
+    from twofold.experiments.runs import Run
+    from twofold.report.tensorboard import check_installed, write_curves
+
+    check_installed()
+    return lambda folder: write_curves(Run.load(folder), tensorboard)
 
 
 def _engine(args: argparse.Namespace) -> Engine:

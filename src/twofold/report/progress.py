@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -23,12 +23,21 @@ class Display:
     """A watcher that shows all runs in one line, and each running run in one of its own.
 
     It keeps the summaries of those that finish, and the reasons of those that fail.
+
+    json: print each summary on stdout, a line a run.
+    also: called with the folder of each run that finishes.
     """
 
-    def __init__(self, configs: Sequence[Config], console: Console, json: bool = False) -> None:
+    def __init__(
+        self,
+        configs: Sequence[Config],
+        console: Console,
+        json: bool = False,
+        also: Callable[[Path], None] = lambda folder: None,
+    ) -> None:
         several = len({config.benchmark for config in configs}) > 1
         self._names = [escape(_name(config, several)) for config in configs]
-        self._console, self._json = console, json
+        self._console, self._json, self._also = console, json, also
         self._lines = not console.is_terminal
         self._bars: dict[int, TaskID] = {}
         self._spoken: dict[int, float] = {}
@@ -78,6 +87,7 @@ class Display:
         self._ended(index)
         if self._json:
             print(json.dumps({**summary, "folder": str(folder)}), flush=True)
+        self._also(folder)
         self._say(index, result_text(summary) + ("  (was there already)" if there else ""))
 
     def busy(self, index: int) -> None:

@@ -1,0 +1,34 @@
+"""Curves for TensorBoard, for those used to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from twofold.errors import UserError
+from twofold.experiments.runs import Run
+
+
+def check_installed() -> None:
+    try:
+        import torch.utils.tensorboard  # noqa: F401
+    except ImportError:
+        raise UserError(
+            "--tensorboard needs TensorBoard: pip install 'twofold[tensorboard]'"
+        ) from None
+
+
+def write_curves(run: Run, folder: Path) -> None:
+    """All curves of a run as scalars, below a folder of its own."""
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(folder / run.config.folder_name())) as writer:
+        for name, column in run.curves.items():
+            if name in ("iteration", "task"):
+                continue
+            values = column.astype(float)
+            tag = name.replace("accuracy_", "accuracy/task ")
+            for step, value in zip(run.curves["iteration"], values, strict=True):
+                if not np.isnan(value):
+                    writer.add_scalar(tag, value, int(step))
