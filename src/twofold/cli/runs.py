@@ -109,4 +109,7 @@ def _print(found: list[dict[str, Any]]) -> None:
 
     from twofold.report.tables import run_table
 
-    Console(highlight=False).print(run_table(found))
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 200  # a pipe has no width to fit into
+    console.print(run_table(found))
