@@ -29,7 +29,7 @@ seeds = given(seed=st.integers(0, 2**31))
 
 
 @seeds
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50, deadline=None, derandomize=True)
 def test_a_violation_is_projected_by_the_closed_form(seed):
     g, old = pair(seed, sign=-1)
     before = g.clone()
@@ -42,7 +42,7 @@ def test_a_violation_is_projected_by_the_closed_form(seed):
 
 
 @seeds
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50, deadline=None, derandomize=True)
 def test_the_projection_is_orthogonal_to_the_reference(seed):
     g, old = pair(seed, sign=-1)
     direction, _ = project(g, old)
@@ -50,7 +50,7 @@ def test_the_projection_is_orthogonal_to_the_reference(seed):
 
 
 @seeds
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30, deadline=None, derandomize=True)
 def test_no_gradient_that_agrees_with_the_reference_is_closer(seed):
     g, old = pair(seed, sign=-1, dimensions=4)
     direction, _ = project(g, old)
@@ -61,7 +61,7 @@ def test_no_gradient_that_agrees_with_the_reference_is_closer(seed):
 
 
 @seeds
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30, deadline=None, derandomize=True)
 def test_agreement_changes_nothing(seed):
     g, old = pair(seed, sign=1)
     direction, log = project(g, old)

@@ -127,6 +127,7 @@ def case(args: str | tuple[str, ...], *named: str) -> Any:
         ),
         *(case((*RUN, "--memory-per-class", v), "memory", v) for v in ("abc", "", "-1", "1.5")),
         *(case((*RUN, "--workers", v), "workers", v) for v in ("abc", "", "0", "-1", "1.5")),
+        *(case((*RUN, "--checkpoint-every", v), "checkpoint", v) for v in ("abc", "-1", "nan")),
         *(case((*RUN, "--seeds", v), "seeds", v) for v in ("abc", "", "0", "-1", "1.5", "1,2")),
         *(
             case((*RUN, "--seed", value), "seed", value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from twofold.objectives.base import cross_entropy
 from twofold.objectives.er import Er
 from twofold.objectives.finetune import Finetune
 from twofold.objectives.joint import Joint
+from twofold.routines import Needs, Routine, Step
 from twofold.training import Settings, Training, initialised
 
 BENCHMARKS = {norm: class_benchmark(norm=norm) for norm in (False, True)}
@@ -238,6 +240,65 @@ def test_a_frozen_gradient_does_not_thaw_what_the_user_froze():
     scale.requires_grad_(False)
     frozen_gradient(net, [batch(True, 1, 10)], affine=False)
     assert not scale.requires_grad
+
+
+@dataclass
+class Seen:
+    """One iteration: its draw, its gradients, and a module that equals the network then."""
+
+    draw: Draw
+    step: Step
+    plain: nn.Module
+
+
+def watched(method: str, needs: Needs, norm: bool) -> list[Seen]:
+    """What a routine with these needs is handed in tasks 2 and 3."""
+    objective, _ = Method.parse(method).make()
+    draws, seen, passes = [], [], objective.passes
+    objective.passes = lambda draw: (draws.append(draw), passes(draw))[1]
+
+    class Watch(Routine):
+        def direct(self, g, step):
+            if step.task > 1:
+                seen.append(Seen(draws[-1], step, step.net.copy().requires_grad_(True)))
+            return g
+
+    Watch.needs = needs
+    settings = Settings(False, 0.05, 5, seed=0, iterations=3, eval_every=3)
+    Training(BENCHMARKS[norm], objective, [Watch()], settings).run()
+    assert len(seen) == 6
+    return seen
+
+
+@with_and_without_norm
+@pytest.mark.parametrize("method", ["finetune", "er", "joint"])
+def test_a_routine_gets_one_frozen_gradient_a_past_task(method, norm):
+    where = affine_entries(network(norm)[0])
+    for one in watched(method, Needs.PER_TASK, norm):
+        assert len(one.step.references) == one.step.task - 1
+        for row, reference in zip(one.step.references, one.draw.references, strict=True):
+            loss = F.cross_entropy(one.plain(reference.x), reference.y)
+            expected = vector(one.plain, loss)
+            expected[where] = 0
+            torch.testing.assert_close(row, expected, rtol=1e-3, atol=1e-5)
+
+
+@with_and_without_norm
+@pytest.mark.parametrize(
+    ("method", "needs"),
+    [
+        ("finetune", Needs.OLD),  # an objective without old data
+        ("finetune", Needs.FROZEN_OLD),
+        ("er", Needs.FROZEN_OLD),
+        ("joint", Needs.FROZEN_OLD),  # more than a batch
+        ("der", Needs.FROZEN_OLD),  # the labels' loss, not the logits'
+    ],
+)
+def test_a_routine_gets_the_frozen_gradient_of_the_replay_batch(method, needs, norm):
+    for one in watched(method, needs, norm):
+        old = one.draw.old
+        expected = vector(one.plain, F.cross_entropy(one.plain(old.x), old.y))
+        torch.testing.assert_close(one.step.old, expected, rtol=1e-3, atol=1e-5)
 
 
 class Meter:

@@ -340,7 +340,9 @@ def test_correction_touches_the_new_classes_alone():
     assert torch.equal(logits, two_logits(0)[0])
 
 
-def bias_problem(seed: int, examples: int, old: int, new: int, scale: float = 2.0):
+def bias_problem(
+    seed: int, examples: int, old: int, new: int, scale: float = 2.0, bias: float = 1.5
+):
     """Logits that know something of the labels and favour the new classes."""
     random = np.random.default_rng(seed)
     order = random.permutation(old + new + 2)  # two outputs are of classes not yet seen
@@ -348,14 +350,19 @@ def bias_problem(seed: int, examples: int, old: int, new: int, scale: float = 2.
     logits = scale * random.normal(size=(examples, old + new + 2))
     logits[np.arange(examples), y] += scale
     new_classes = order[old : old + new]
-    logits[:, new_classes] += 1.5
+    logits[:, new_classes] += bias
     return logits, y, order[:old], new_classes
 
 
-@settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), old=st.integers(1, 8), new=st.integers(1, 5))
-def test_the_bias_fit_is_the_optimum_of_another_optimiser(seed, old, new):
-    problem = bias_problem(seed, 60, old, new)
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    old=st.integers(1, 8),
+    new=st.integers(1, 5),
+    bias=st.sampled_from([0.0, 1.5, 5.0, 20.0]),  # from which a full Newton step leads astray
+)
+def test_the_bias_fit_is_the_optimum_of_another_optimiser(seed, old, new, bias):
+    problem = bias_problem(seed, 60, old, new, bias=bias)
     ours = fit_bias(*problem)
     options = {"xatol": 1e-9, "fatol": 1e-14, "maxiter": 5000}
     other = scipy.optimize.minimize(
@@ -365,7 +372,7 @@ def test_the_bias_fit_is_the_optimum_of_another_optimiser(seed, old, new):
     np.testing.assert_allclose(ours, other.x, rtol=1e-2, atol=1e-2)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 2**32 - 1),
     examples=st.integers(1, 30),

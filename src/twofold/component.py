@@ -110,6 +110,11 @@ def _convert(value: Any, hint: Any, what: str) -> Any:
     return converted
 
 
+def plain(value: Any) -> str:
+    """An option's value as it is written: none, true, 0.5."""
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
+
+
 @dataclass(frozen=True)
 class Part:
     """One part of a method as written: a component's name and the options given to it."""
@@ -140,7 +145,7 @@ def split_parts(text: str) -> list[Part]:
             parts.append(_part(text[start:position].strip(), text))
             start = position + 1
     if depth != 0:
-        raise UserError(f"method {text!r}: a bracket is not closed; write er+gem(gamma=0.5)")
+        raise UserError(f"method {text!r}: brackets don't match; write er+gem(gamma=0.5)")
     return parts
 
 

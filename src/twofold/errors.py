@@ -13,7 +13,14 @@ class UserError(ValueError):
 def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
     """`unknown routine 'gme': did you mean 'gem'? (there are agem, gem, sgd)`."""
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    close = closest(name, names)
+    hint = f": did you mean {close!r}?" if close else ""
     listed = f"(there are {', '.join(names)})" if names else "(there are none)"
-    return UserError(f"unknown {kind} {name!r}: {hint}{listed}")
+    return UserError(f"unknown {kind} {name!r}{hint} {listed}")
+
+
+def closest(name: str, names: Iterable[str]) -> str | None:
+    """The name that was probably meant, whatever its case."""
+    lower = {known.lower(): known for known in names}
+    close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
+    return lower[close[0]] if close else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from twofold.component import Component, Part, split_parts
+from twofold.component import Component, Part, plain, split_parts
 from twofold.errors import UserError, unknown
 from twofold.objectives import Objective
 from twofold.routines import Routine
@@ -36,10 +36,9 @@ class Method:
                     f"method {text!r}: {part.name!r} is an objective, and a method has one, "
                     "written first"
                 )
-        return cls(
-            _given(Objective.find(first.name), first),
-            tuple(_given(Routine.find(part.name), part) for part in rest if part.name != "sgd"),
-        )
+        objective = _given(Objective.find(first.name), first)
+        routines = [_given(Routine.find(part.name), part) for part in rest]
+        return cls(objective, tuple(part for part in routines if part[0].name != "sgd"))
 
     def make(self, more: Mapping[str, Options] | None = None) -> tuple[Objective, list[Routine]]:
         """The components, fresh. `more` are options by component name, for what was not given."""
@@ -72,12 +71,6 @@ def _text(cls: type[Component], given: Options, more: Mapping[str, Options]) -> 
     anyway = {key: option.default for key, option in cls.options().items()}
     anyway |= more.get(cls.name, {})
     shown = [
-        f"{key}={_plain(given[key])}"
-        for key in anyway
-        if given.get(key, anyway[key]) != anyway[key]
+        f"{key}={plain(given[key])}" for key in anyway if given.get(key, anyway[key]) != anyway[key]
     ]
     return f"{cls.name}({','.join(shown)})" if shown else cls.name
-
-
-def _plain(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) or value is None else str(value)

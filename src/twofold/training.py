@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,7 +15,7 @@ import torch
 from torch import Tensor
 
 from twofold.benchmarks import Batch, Benchmark
-from twofold.benchmarks.base import Rows
+from twofold.benchmarks.base import Rows, Scenario
 from twofold.curves import Columns, Curves
 from twofold.errors import UserError
 from twofold.evaluation.continual import Evaluator
@@ -77,9 +79,7 @@ class Training:
         self.benchmark, self.objective, self.routines = benchmark, objective, routines
         self.settings, self.report = settings, report
         self.tasks = benchmark.tasks[: settings.tasks]
-        self.needs = Needs.NOTHING
-        for routine in routines:
-            self.needs |= routine.asks()
+        self.needs = needs_of(routines)
         self._check()
         device = benchmark.train.labels.device
         self.net = initialised(benchmark, settings.seed, device)
@@ -99,16 +99,16 @@ class Training:
             routine.start(self.net)
 
     def _check(self) -> None:
-        settings, smallest = self.settings, min(len(task.train) for task in self.tasks)
-        self.objective.check(self.benchmark.scenario, settings.memory_per_class)
-        if settings.batch_size > smallest:
+        scenario, memory = self.benchmark.scenario, self.settings.memory_per_class
+        check_method(self.objective, self.routines, scenario, memory)
+        self._check_batch(min(len(task.train) for task in self.tasks))
+
+    def _check_batch(self, examples: int) -> None:
+        if self.settings.batch_size > examples:
             raise UserError(
-                f"batch size {settings.batch_size} is larger than a task: "
-                f"{self.benchmark.name} has tasks of {smallest} training examples"
+                f"batch size {self.settings.batch_size} is larger than a task: "
+                f"{self.benchmark.name} has one of {examples} training examples"
             )
-        uses_memory = self.objective.replays != "nothing" or self.needs
-        if uses_memory and not self.objective.stores_all and settings.memory_per_class == 0:
-            raise UserError("this method replays, but with --memory-per-class 0 memory stays empty")
 
     def run(self, every: Callable[[], None] = lambda: None) -> Result:
         """Train to the end, from the start or from where `restore` has put it.
@@ -172,6 +172,7 @@ class Training:
         random = stream(self.settings.seed, "memory", task)
         chosen = self.memory.choose(self.tasks[task - 1], random)
         rows = self.objective.start_task(task, chosen)
+        self._check_batch(len(rows))  # an objective may hold examples out
         for routine in self.routines:
             routine.start_task(task)
         if self.settings.reset_momentum:
@@ -198,7 +199,8 @@ class Training:
         if self.settings.online:
             passes = examples // self.settings.batch_size
             return passes if cap is None else min(cap, passes)
-        return self.benchmark.offline_iterations if cap is None else cap
+        iterations = self.benchmark.offline_iterations
+        return iterations if cap is None else min(cap, iterations)
 
     def _iterate(self, task: int, n: int, rows: Rows) -> dict[str, Tensor | float]:
         # 1. Sample: the current batch, and what is to be replayed.
@@ -295,6 +297,21 @@ class Training:
         start = time.perf_counter()
         yield
         self.seconds[what] += time.perf_counter() - start
+
+
+def needs_of(routines: list[Routine]) -> Needs:
+    """What a chain asks for: all that any of its routines does."""
+    return functools.reduce(operator.or_, (routine.asks() for routine in routines), Needs.NOTHING)
+
+
+def check_method(
+    objective: Objective, routines: list[Routine], scenario: Scenario, memory_per_class: int
+) -> None:
+    """Raise UserError where a method can't be used so."""
+    objective.check(scenario, memory_per_class)
+    replays = objective.replays != "nothing" or needs_of(routines)
+    if replays and not objective.stores_all and memory_per_class == 0:
+        raise UserError("this method replays, but with --memory-per-class 0 memory stays empty")
 
 
 def initialised(benchmark: Benchmark, seed: int, device: torch.device) -> FlatModel:

@@ -5,13 +5,29 @@ One file a command, each with `add`, which declares it, and a function that carr
 
 from __future__ import annotations
 
+import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
-from twofold.cli import data, figure, listing, run, runs
+from twofold.cli import data, figure, listing, run, runs, study
 from twofold.cli.parsing import Parser
 from twofold.errors import UserError
+
+
+class Version(argparse.Action):
+    """Prints the version, which is looked up only when it is asked for."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(nargs=0, help="print the version and exit", **kwargs)
+
+    def __call__(self, parser: argparse.ArgumentParser, *args: Any) -> None:
+        from importlib.metadata import version
+
+        print(version("twofold"))
+        parser.exit()
 
 
 def _parser() -> Parser:
@@ -20,16 +36,20 @@ def _parser() -> Parser:
         description="Continual learning as what x how: any objective with any optimisation "
         "routine, judged after every iteration.",
     )
+    parser.add_argument("--version", action=Version)
     commands = parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", parser_class=Parser
     )
-    for command in (run, runs, figure, listing, data):
+    for command in (run, study, runs, figure, listing, data):
         command.add(commands)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0 if all went well, 1 if a run failed, 2 if the user can mend it, 130 after Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # ± and bars, where only ASCII goes
     try:
         args = _parser().parse_args(argv)
         code: int | None = args.act(args)
@@ -37,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"twofold: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("twofold: stopped; finished runs are kept", file=sys.stderr)
+        print("twofold: stopped; what is finished is kept", file=sys.stderr)
         return 130
     except BrokenPipeError:  # such as `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

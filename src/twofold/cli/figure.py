@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from twofold.cli.parsing import Parser, real, whole
+from twofold.cli.parsing import Parser, folder, real, whole
 from twofold.errors import UserError
 
 
@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
     add("kind", choices=("gap",), metavar="gap", help="what to draw")
     add("benchmark", metavar="BENCHMARK", help="such as rotated-mnist")
     add("--task", type=whole, default=1, metavar="N", help="whose accuracy (default: 1)")
-    add("--runs", type=Path, default=Path("runs"), metavar="DIR", help="folder with runs (runs)")
+    add("--runs", type=folder, default=Path("runs"), metavar="DIR", help="folder with runs (runs)")
     add("--methods", nargs="+", metavar="METHOD", help="only these (default: all there are)")
     add("--mode", default="offline", help="offline (default) or online")
     add("--profile", default="paper", help="paper (default) or published")

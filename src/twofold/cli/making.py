@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twofold.cli.parsing import Parser, at_least_one, real
+from twofold.cli.parsing import Parser, at_least_one, folder, real, seconds
 from twofold.errors import UserError
 
 if TYPE_CHECKING:
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 
 def add_work_options(parser: Parser) -> None:
     add = parser.add_argument_group("where and how to work").add_argument
-    add("--data", type=Path, metavar="DIR", help="folder with the dataset")
-    add("--out", type=Path, default=Path("runs"), metavar="DIR", help="the run store (runs)")
+    add("--data", type=folder, metavar="DIR", help="folder with the dataset")
+    add("--out", type=folder, default=Path("runs"), metavar="DIR", help="the run store (runs)")
     add("--workers", type=at_least_one, metavar="N", help="processes (default: one a core)")
     add("--per-gpu", type=at_least_one, metavar="N", help="so many runs at once on each GPU")
-    add("--checkpoint-every", type=real, default=30.0, metavar="SECONDS", help="(default: 30)")
-    add("--tensorboard", type=Path, metavar="DIR", help="also write the curves there")
+    add("--checkpoint-every", type=seconds, default=30.0, metavar="SECONDS", help="(default: 30)")
+    add("--engine", choices=("local", "ray"), default="local", help="ray: on many machines")
+    add("--address", metavar="ADDRESS", help="of a running Ray cluster (default: start one here)")
+    add("--gpus-per-run", type=real, metavar="FRACTION", help="with Ray, such as 0.25")
+    add("--tensorboard", type=folder, metavar="DIR", help="also write the curves there")
     add("--json", action="store_true", help="print one JSON object a finished run, on one line")
 
 
@@ -50,7 +53,7 @@ def make_all(configs: Sequence[Config], args: argparse.Namespace) -> int:
     summaries = sorted(display.summaries, key=lambda summary: order[summary["identity"]])
     for table in summary_tables(summaries):
         console.print(table)
-    console.print(f"The runs are in {args.out}/", soft_wrap=True)
+    console.print(f"The runs are in {args.out}/", soft_wrap=True, markup=False)
     return 1 if display.failures else 0
 
 
@@ -66,8 +69,14 @@ def _also(tensorboard: Path | None) -> Callable[[Path], None]:
 
 
 def _engine(args: argparse.Namespace) -> Engine:
+    return _ray_engine(args) if args.engine == "ray" else _local_engine(args)
+
+
+def _local_engine(args: argparse.Namespace) -> Engine:
     from twofold.experiments.local import LocalEngine
 
+    if args.address is not None or args.gpus_per_run is not None:
+        raise UserError("--address and --gpus-per-run belong to --engine ray")
     devices: list[str] = []
     if args.per_gpu is not None:
         import torch
@@ -77,3 +86,17 @@ def _engine(args: argparse.Namespace) -> Engine:
         devices = [f"cuda:{k}" for k in range(torch.cuda.device_count())] * args.per_gpu
     workers: Any = args.workers or os.cpu_count() or 1
     return LocalEngine(workers, devices, args.checkpoint_every)
+
+
+def _ray_engine(args: argparse.Namespace) -> Engine:
+    if args.per_gpu is not None:
+        raise UserError("--per-gpu belongs to --engine local: say --gpus-per-run, such as 0.25")
+    if args.gpus_per_run is not None and not 0 < args.gpus_per_run <= 1:
+        raise UserError(f"--gpus-per-run must be above 0 and at most 1, not {args.gpus_per_run}")
+    try:
+        from twofold.experiments.ray_engine import RayEngine
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise UserError("the ray engine needs Ray: pip install 'twofold[ray]'") from None
+    return RayEngine(args.address, args.workers, args.gpus_per_run or 0.0, args.checkpoint_every)

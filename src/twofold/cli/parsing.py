@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import difflib
+import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
-from twofold.errors import UserError
+from twofold.errors import UserError, closest
 
 
 class Parser(argparse.ArgumentParser):
@@ -24,10 +25,17 @@ class Parser(argparse.ArgumentParser):
         if choice:
             known = [name.strip(" '") for name in choice[2].split(",")]
             message += _did_you_mean(choice[1], known)
+        if message.endswith("required: COMMAND"):
+            message = f"say what to do: {', '.join(self._commands())} (--help tells more)"
         raise UserError(message)
+
+    def _commands(self) -> list[str]:
+        return [name for action in self._actions if action.choices for name in action.choices]
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         parsed, extra = self.parse_known_args(args, namespace)
+        if extra and not extra[0].startswith("-"):
+            self.error(f"{extra[0]!r} is out of place: write names first, then options")
         if extra:
             used: Parser = getattr(parsed, "parser", self)
             known = [option for action in used._actions for option in action.option_strings]
@@ -36,8 +44,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def _did_you_mean(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f": did you mean {close[0]!r}?" if close else ""
+    close = closest(word, known)
+    return f": did you mean {close!r}?" if close else ""
 
 
 def _number(kind: type[int] | type[float], what: str) -> Callable[[str], float]:
@@ -58,6 +66,19 @@ def at_least_one(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
     return number
+
+
+def seconds(text: str) -> float:
+    number = real(text)
+    if not 0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"must be at least 0, not {text}")
+    return number
+
+
+def folder(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("must name a folder")
+    return Path(text).expanduser()
 
 
 def seed_list(text: str) -> list[int]:

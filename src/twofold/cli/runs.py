@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twofold.cli.parsing import Parser, real, seed_list, whole
+from twofold.cli.parsing import Parser, folder, real, seed_list, whole
 from twofold.errors import UserError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def add(commands: Any) -> None:
     add = parser.add_argument
     add("action", nargs="?", default="list", choices=actions, metavar="|".join(actions))
     add("names", nargs="*", metavar="RUN", help="only these")
-    add("--runs", type=Path, default=Path("runs"), metavar="DIR", help="the run store (runs)")
+    add("--runs", type=folder, default=Path("runs"), metavar="DIR", help="the run store (runs)")
     add("--benchmark")
     add("--mode")
     add("--method")
@@ -83,13 +83,14 @@ def _verify(store: Store, names: list[str]) -> int:
     from twofold.experiments.store import DamagedRunError, check
 
     folders = [f for f in store.folders() if not names or any(_is(f, name) for name in names)]
+    _check_names(names, [{"folder": str(place)} for place in folders], store.folder)
     damaged = 0
-    for folder in folders:
+    for place in folders:
         try:
-            check(folder)
+            check(place)
         except DamagedRunError as error:
             damaged += 1
-            print(f"{folder}: {error}")
+            print(f"{place}: {error}")
     print(f"{len(folders) - damaged} of {len(folders)} runs are as they were written")
     return 1 if damaged else 0
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 import re
 import shlex
 from collections.abc import Sequence
@@ -24,10 +23,11 @@ from twofold.memory import Grouping
 from twofold.method import Method
 from twofold.objectives import Objective
 from twofold.routines import Routine
-from twofold.training import Settings
+from twofold.training import Settings, check_method
 
 Mode = Literal["offline", "online"]
 SEED = 142  # the paper's first
+LARGEST_LR = 1e30  # beyond, a step could not even be written in single precision
 
 
 def paper_seeds(count: int) -> list[int]:
@@ -139,13 +139,15 @@ def configure(
     if batch_size is None:
         online = getattr(recipe, "online_batch_size", 10)
         batch_size = 128 if mode == "offline" else online
-    if not (math.isfinite(lr) and lr > 0):
-        raise UserError(f"learning rate must be above 0, not {lr}")
+    if not 0 < lr <= LARGEST_LR:
+        raise UserError(f"learning rate must be above 0 and at most {LARGEST_LR:g}, not {lr:g}")
     if not 0 <= momentum < 1:
         raise UserError(f"momentum must be at least 0 and below 1, not {momentum}")
     _at_least(1, batch_size=batch_size, iterations=iterations, tasks=tasks)
     _at_least(1, eval_every=eval_every, eval_size=eval_size)
     _at_least(0, seed=seed, memory_per_class=memory_per_class)
+    if seed >= 2**32:
+        raise UserError(f"seed must be below {2**32}, not {seed}")
     available = recipe.tasks if isinstance(recipe.tasks, int) else len(recipe.tasks)
     if tasks is not None and tasks > available:
         raise UserError(f"{recipe.name} has {available} tasks, not {tasks}")
@@ -157,7 +159,7 @@ def configure(
             raise unknown(name, str(value), choices)
     _check_device(device)
     objective, routines = parsed.make(defaults.options)
-    objective.check(recipe.scenario, memory_per_class)
+    check_method(objective, routines, recipe.scenario, memory_per_class)
     return Config(
         benchmark=recipe.name,
         method=parsed.text(defaults.options),
@@ -194,7 +196,10 @@ def _at_least(least: int, **values: int | None) -> None:
 
 def _check_device(device: str) -> None:
     try:
-        kind = torch.device(device)
-        torch.empty(0, device=kind)
+        usable = torch.device(device).type in ("cpu", "cuda", "mps")
+        torch.empty(0, device=device)
     except (RuntimeError, AssertionError):
-        raise UserError(f"device {device!r} is not to be had here: try cpu, or cuda") from None
+        usable = False
+    if not usable:
+        there = [name for name in ("cuda", "mps") if getattr(torch, name).is_available()]
+        raise UserError(f"no device {device!r} here: there is {' and '.join(['cpu', *there])}")

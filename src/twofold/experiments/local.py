@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import multiprocessing
 import os
 import signal
 import sys
-import time
-import traceback
-from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -19,8 +18,8 @@ from typing import cast
 
 from twofold.errors import UserError
 from twofold.experiments.config import Config
-from twofold.experiments.engine import BUSY_PAUSE, RETRIES, Watcher, sparsely
-from twofold.experiments.execution import Outcome, make_in_store
+from twofold.experiments.engine import BUSY_PAUSE, Ledger, Watcher, attempt, sparsely
+from twofold.experiments.execution import make_in_store
 from twofold.experiments.store import Store, writing
 
 # A run needs one thread. Libraries read these when they load, before a worker can say so.
@@ -68,9 +67,7 @@ class _Pool:
     ) -> None:
         self._configs, self._store, self._watcher = configs, store, watcher
         self._arguments = store, data, checkpoint_every
-        self._waiting = deque(range(len(configs)))
-        self._not_before: dict[int, float] = {}  # for runs that another process has claimed
-        self._deaths: Counter[int] = Counter()
+        self._ledger = Ledger(configs, store, watcher)
         self._workers: dict[Connection, _Worker] = {}
         self._context = multiprocessing.get_context("spawn")  # a fork inherits torch's threads
 
@@ -79,7 +76,7 @@ class _Pool:
         try:
             for device in devices:
                 self._hire(device)
-            while self._waiting or self._busy():
+            while self._ledger or self._busy():
                 self._hand_out()
                 for connection in wait(self._busy(), timeout=BUSY_PAUSE):
                     self._listen(cast(Connection, connection))
@@ -93,7 +90,12 @@ class _Pool:
     def _hire(self, device: str | None) -> None:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_work, args=(theirs, *self._arguments), daemon=True)
-        process.start()
+        # Ctrl-C is ours to handle. A new process inherits what is blocked, from its first moment.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         theirs.close()
         self._workers[ours] = _Worker(process, device, _log_of(self._store, process.pid))
 
@@ -106,20 +108,18 @@ class _Pool:
 
     def _hand_out(self) -> None:
         """Give every idle worker the next run whose time has come."""
-        now = time.monotonic()
         for connection, worker in self._workers.items():
             if worker.index is not None:
                 continue
-            due = [i for i in self._waiting if self._not_before.get(i, 0.0) <= now]
-            if not due:
+            worker.index = self._ledger.next()
+            if worker.index is None:
                 return
-            self._waiting.remove(due[0])
-            worker.index = due[0]
-            config = self._configs[due[0]]
+            config = self._configs[worker.index]
             if worker.device is not None:
                 config = dataclasses.replace(config, device=worker.device)
-            connection.send(config)
-            self._watcher.started(due[0])
+            self._watcher.started(worker.index)
+            with contextlib.suppress(BrokenPipeError):  # a dead worker is found when listened to
+                connection.send(config)
 
     def _listen(self, connection: Connection) -> None:
         worker = self._workers[connection]
@@ -132,44 +132,19 @@ class _Pool:
             return
         if word == "status":
             self._watcher.progressed(index, what)
-            return
-        if word == "wrong":
-            raise UserError(what)
-        worker.index = None
-        if word == "failed":
-            self._fail(index, what.strip().splitlines()[-1], what)
         else:
-            self._take(index, what)
-
-    def _take(self, index: int, outcome: Outcome) -> None:
-        if outcome.summary is None or outcome.folder is None:
-            self._not_before[index] = time.monotonic() + BUSY_PAUSE
-            self._waiting.append(index)
-            self._watcher.busy(index)
-        else:
-            there = outcome.state == "there"
-            self._watcher.finished(index, outcome.summary, outcome.folder, there)
+            worker.index = None
+            self._ledger.answered(index, word, what)
 
     def _bury(self, connection: Connection, worker: _Worker, index: int) -> None:
-        """A worker has died: its run is tried once more, from its checkpoint, then given up."""
+        """A worker has died: another takes its place."""
         worker.process.join()
         why = f"its worker died (exit code {worker.process.exitcode})"
         said = worker.log.read_text() if worker.log.exists() else ""
         self._dismiss(connection)
-        self._hire(worker.device)
-        self._deaths[index] += 1
-        if self._deaths[index] <= RETRIES:
-            self._waiting.appendleft(index)
-            self._watcher.retried(index, why)
-        else:
-            self._fail(index, why, f"{said}{why}\n")
-
-    def _fail(self, index: int, why: str, log: str) -> None:
-        path = self._store.log_of(self._configs[index])
-        with writing(self._store.folder):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(log)
-        self._watcher.failed(index, why, path)
+        self._ledger.died(index, why, said)
+        if self._ledger:
+            self._hire(worker.device)
 
 
 def _log_of(store: Store, pid: int | None) -> Path:
@@ -187,7 +162,6 @@ def _print_to(log: Path, store: Store) -> None:
 
 def _work(connection: Connection, store: Store, data: Path | None, checkpoint_every: float) -> None:
     """A worker's life: take a configuration, make its run, say so; until the pipe closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     try:
         _print_to(_log_of(store, os.getpid()), store)
     except UserError as error:
@@ -199,10 +173,5 @@ def _work(connection: Connection, store: Store, data: Path | None, checkpoint_ev
             config: Config = connection.recv()
         except EOFError:
             return
-        try:
-            outcome = make_in_store(config, store, data, report, checkpoint_every)
-            connection.send(("outcome", outcome))
-        except UserError as error:
-            connection.send(("wrong", str(error)))
-        except Exception:  # whatever it is, the parent must hear of it
-            connection.send(("failed", traceback.format_exc()))
+        make = functools.partial(make_in_store, config, store, data, report, checkpoint_every)
+        connection.send(attempt(make))

@@ -11,6 +11,7 @@ A run is either complete or not there: its folder is written under another name 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -69,7 +70,7 @@ class Store:
 
     def find(self, config: Config) -> Path | None:
         """The folder of the complete run of this configuration. A damaged one is set aside."""
-        for folder in self.folder.glob(f"*-{config.identity()}"):
+        for folder in self._named(config):
             try:
                 check(folder)
                 return folder
@@ -77,30 +78,40 @@ class Store:
                 self.set_aside(folder, str(error))
         return None
 
+    def _named(self, config: Config) -> list[Path]:
+        """The folders of a configuration, complete or not."""
+        if not self.folder.is_dir():
+            return []
+        end = f"-{config.identity()}"
+        names = os.listdir(self.folder)  # noqa: PTH208 (thousands of names, no paths)
+        return [self.folder / name for name in names if name.endswith(end)]
+
     def save(self, run: Run) -> Path:
         """Write a run's folder, whole or not at all, in place of one of the same identity."""
         folder = self.folder / run.config.folder_name()
+        unfinished = self._place_of(run.config) / "unfinished"
         with writing(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            temporary = Path(tempfile.mkdtemp(prefix=".partial-", dir=self.folder))
+            shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
+            unfinished.mkdir(parents=True)
             try:
-                run.write(temporary)
-                sums = {name: digest(temporary / name) for name in FILES}
-                (temporary / CHECKSUMS).write_text(json.dumps(sums, indent=2) + "\n")
-                temporary.chmod(0o755)
-                for old in self.folder.glob(f"*-{run.config.identity()}"):
+                run.write(unfinished)
+                sums = {name: digest(unfinished / name) for name in FILES}
+                (unfinished / CHECKSUMS).write_text(json.dumps(sums, indent=2) + "\n")
+                for old in self._named(run.config):
                     shutil.rmtree(old)
-                temporary.replace(folder)
+                unfinished.replace(folder)
             finally:
-                shutil.rmtree(temporary, ignore_errors=True)
+                shutil.rmtree(unfinished, ignore_errors=True)
+                with contextlib.suppress(OSError):  # unless it holds more
+                    unfinished.parent.rmdir()
         return folder
 
     def folders(self) -> list[Path]:
         """Of all runs, by name."""
-        return sorted(p for p in self.folder.glob("[!.]*") if (p / CONFIG).exists())
+        return sorted(p for p in self.folder.glob("[!.]*-*") if p.is_dir())
 
     def runs(self) -> list[Run]:
-        """All complete runs. Damaged ones are set aside and not among them."""
+        """All complete runs. Damaged ones are named and left out."""
         return [Run.load(folder) for folder in self._sound()]
 
     def summaries(self) -> list[dict[str, Any]]:
@@ -132,7 +143,7 @@ class Store:
             try:
                 check(folder)
             except DamagedRunError as error:
-                self.set_aside(folder, str(error))
+                print(f"{folder}: {error}; it is left out", file=sys.stderr)
             else:
                 yield folder
 
@@ -152,9 +163,12 @@ class Store:
         with writing(self.folder):
             shutil.rmtree(folder)
 
+    def _place_of(self, config: Config) -> Path:
+        return self.folder / ".work" / config.identity()
+
     def log_of(self, config: Config) -> Path:
         """What a run printed before it failed."""
-        return self.folder / ".work" / config.identity() / "log.txt"
+        return self._place_of(config) / "log.txt"
 
     @contextmanager
     def claim(self, config: Config) -> Iterator[Work | None]:
@@ -162,7 +176,7 @@ class Store:
 
         The claim is a lock that ends with the process, however it ends.
         """
-        place = self.folder / ".work" / config.identity()
+        place = self._place_of(config)
         with writing(self.folder):
             (self.folder / ".work").mkdir(parents=True, exist_ok=True)
         with try_lock(place.with_suffix(".claim")) as held:

@@ -101,7 +101,8 @@ class Bic(Objective, name="bic"):
 
     def _kept(self, rows: Rows) -> int:
         """How many of a class's stored examples are replayed; the others validate."""
-        return len(rows) - max(1, round(len(rows) * self.validation))
+        held_out = max(1, round(len(rows) * self.validation))
+        return max(1, len(rows) - held_out)
 
     def augmented(self, batch: Batch, random: np.random.Generator) -> Batch:
         return batch._replace(x=augment(batch.x, self.augment, random))

@@ -38,8 +38,8 @@ class Der(Objective, name="der"):
     replays = "total"
 
     def __post_init__(self) -> None:
-        require(self.alpha >= 0, f"der's alpha must not be negative, not {self.alpha}")
-        require(self.beta >= 0, f"der's beta must not be negative, not {self.beta}")
+        require(self.alpha >= 0, f"der's alpha must be at least 0, not {self.alpha}")
+        require(self.beta >= 0, f"der's beta must be at least 0, not {self.beta}")
 
     def augmented(self, batch: Batch, random: np.random.Generator) -> Batch:
         return batch._replace(x=augment(batch.x, self.augment, random))

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 import inspect
+import re
+import typing
+from typing import Literal
 
 from twofold.benchmarks import Recipe
-from twofold.component import Component
+from twofold.component import Component, plain
 from twofold.objectives import Objective
 from twofold.routines import Routine
 
+WIDTH = 22
+
 
 def listing() -> str:
-    width = max(map(len, Recipe.known)) + 2
     lines = ["benchmarks"]
-    lines += [f"  {name:{width}}{recipe.about}" for name, recipe in sorted(Recipe.known.items())]
+    lines += [f"  {name:{WIDTH}}{recipe.about}" for name, recipe in sorted(Recipe.known.items())]
     for kind, title in ((Objective, "objectives, the what"), (Routine, "routines, the how")):
         lines += ["", title]
-        lines += [line for _, cls in sorted(kind.known.items()) for line in _component(cls, width)]
+        lines += [line for _, cls in sorted(kind.known.items()) for line in _component(cls)]
     lines += ["", "A method is an objective and routines: er+gem(gamma=0.5). gem is finetune+gem."]
     return "\n".join(lines)
 
 
-def _component(cls: type[Component], width: int) -> list[str]:
-    """The name with the docstring's first line, then the options as their docs say."""
-    about = inspect.cleandoc(cls.__doc__ or "").splitlines() or [""]
-    lines = [f"  {cls.name:{width}}{about[0]}"]
+def _component(cls: type[Component]) -> list[str]:
+    """The name with the docstring's first line, then each option with what is said of it."""
+    about = inspect.cleandoc(cls.__doc__ or "")
+    lines = [f"  {cls.name:{WIDTH}}{about.splitlines()[0] if about else ''}"]
+    hints = typing.get_type_hints(cls)
     for name, option in cls.options().items():
-        lines.append(f"  {'':{width}}  {name}={option.default}")
-    return lines
+        choices = typing.get_args(hints[name]) if typing.get_origin(hints[name]) is Literal else ()
+        value = "|".join(choices) if choices else plain(option.default)
+        said = _said_of(name, about)
+        lines.append(f"{f'    {name}={value}':{2 * WIDTH}}{said}")
+    return [line.rstrip() for line in lines]
+
+
+def _said_of(option: str, about: str) -> str:
+    """The first sentence about an option in its component's docstring."""
+    found = re.search(rf"^{option}: (.*?)(?=^\S|\Z)", about, re.MULTILINE | re.DOTALL)
+    text = " ".join(found[1].split()) if found else ""
+    return re.split(r"(?<=[a-z)])[.;:](?: |$)", text)[0]

@@ -51,6 +51,8 @@ class Display:
             TimeRemainingColumn(compact=True),
             console=console,
             disable=self._lines,
+            redirect_stdout=False,  # it is the results', also where it is not a terminal
+            redirect_stderr=False,
         )
         self._all = self._progress.add_task("all runs", total=len(configs), where="")
 
@@ -106,7 +108,8 @@ class Display:
         self._say(index, f"failed: {why} (log: {log})")
 
     def _ended(self, index: int) -> None:
-        self._progress.remove_task(self._bars.pop(index))
+        if index in self._bars:  # one that was there already never started
+            self._progress.remove_task(self._bars.pop(index))
         self._progress.advance(self._all)
         self._count()
 

@@ -46,7 +46,7 @@ def summary_tables(summaries: Iterable[Mapping[str, Any]]) -> list[Table]:
 
 def _table(title: str, rows: Mapping[tuple[Any, ...], list[Mapping[str, Any]]]) -> Table:
     table = Table(title=title, box=box.SIMPLE_HEAVY, title_justify="left")
-    table.add_column("method")
+    table.add_column("method", overflow="fold")
     for column in ("lr", "batch", "MIN", "AVG", "projected", "seeds"):
         table.add_column(column, justify="right")
     for (method, lr, batch_size), runs in rows.items():

@@ -51,7 +51,7 @@ class Gem(Routine, name="gem"):
     needs = Needs.PER_TASK
 
     def __post_init__(self) -> None:
-        require(self.gamma >= 0, f"gem's gamma must not be negative, not {self.gamma}")
+        require(self.gamma >= 0, f"gem's gamma must be at least 0, not {self.gamma}")
         require(self.ridge > 0, f"gem's ridge must be above 0, not {self.ridge}")
 
     def direct(self, g: Tensor, step: Step) -> Tensor:
