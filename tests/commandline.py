@@ -113,13 +113,11 @@ def process(*args: object, timeout: float = 60, **options: Any) -> Outcome:
 
 
 def leftovers(out: Path) -> list[str]:
-    """All files in an output folder that belong to no complete run, nor to its bookkeeping."""
+    """All files in an output folder that belong to no complete run, nor to one in the making."""
     files = [path.relative_to(out) for path in out.rglob("*") if not path.is_dir()]
     complete = {folder.name for folder in runs_in(out)}
     return sorted(
-        str(file)
-        for file in files
-        if file.parts[0] not in complete and file.name != "store.json" and file.suffix != ".claim"
+        str(file) for file in files if file.parts[0] not in {*complete, "store.json", ".work"}
     )
 
 

@@ -90,9 +90,9 @@ def case(args: str | tuple[str, ...], *named: str) -> Any:
         case("run rotated-mnist er+gem(gamma=)", "gem's gamma", "a number", "''"),
         case("run rotated-mnist er+gem(gamma=nan)", "gem's gamma", "finite", "'nan'"),
         case("run rotated-mnist er+gem(gamma=1e400)", "gem's gamma", "finite", "'1e400'"),
-        case("run rotated-mnist er+gem(gamma=-1)", "gem's gamma", "negative", "-1"),
+        case("run rotated-mnist er+gem(gamma=-1)", "gem's gamma", "at least 0", "-1"),
         case("run rotated-mnist er+gem(ridge=0)", "gem's ridge", "above 0", "not 0"),
-        case("run rotated-mnist der(alpha=-1)", "der's alpha", "negative", "-1"),
+        case("run rotated-mnist der(alpha=-1)", "der's alpha", "at least 0", "-1"),
         case("run rotated-mnist der(augment=flip)", "augment", "'flip'", "crop", "pad"),
         case("run rotated-mnist joint(keep=1.5)", "joint's keep", "whole number", "'1.5'"),
         case("run rotated-mnist joint(keep=0)", "joint's keep", "above 0"),
@@ -199,10 +199,9 @@ def test_a_batch_larger_than_what_bic_trains_on(run_tiny: Command, tmp_path: Pat
     assert run_tiny("bic", "--batch-size", 20).code == 0
 
 
-def test_bic_that_holds_out_all_of_its_memory(run_tiny: Command, tmp_path: Path) -> None:
+def test_bic_that_would_hold_out_all_of_its_memory_keeps_one_of_a_class(run_tiny: Command) -> None:
     options = ("--memory-per-class", 2, "--batch-size", 2)
-    wrong(run_tiny("bic(validation=0.9)", *options), "validation", "memory")
-    assert nothing_in(tmp_path / "out")
+    assert run_tiny("bic(validation=0.9)", *options).code == 0
 
 
 @pytest.mark.parametrize("method", ["er", "gem", "agem", "der", "er+gem"])

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from commandline import SHORT, Command, leftovers, process, runs_in
-from conftest import class_benchmark
+from toys import class_benchmark
 
 from twofold import Run, datasets
 from twofold.cli import main

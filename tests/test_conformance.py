@@ -9,8 +9,8 @@ import random
 import numpy as np
 import pytest
 import torch
-from conftest import class_benchmark, domain_benchmark
 from torch.nn import functional as F
+from toys import class_benchmark, domain_benchmark
 
 from twofold.method import Method
 from twofold.objectives import Objective

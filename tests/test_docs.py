@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import domain_benchmark
+from toys import domain_benchmark
 
 import twofold
 from twofold.discovery import import_file

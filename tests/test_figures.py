@@ -8,10 +8,10 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pytest
-from conftest import domain_benchmark
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from toys import domain_benchmark
 
 import twofold
 from twofold import Run, Store, UserError, configure

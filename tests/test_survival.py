@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import class_benchmark, domain_benchmark
+from toys import class_benchmark, domain_benchmark
 
 import twofold
 from twofold.experiments import checkpoints

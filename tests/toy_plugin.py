@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from conftest import class_benchmark
+from toys import class_benchmark
 
 from twofold import Recipe, Routine
 

@@ -35,7 +35,7 @@ class Parser(argparse.ArgumentParser):
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         parsed, extra = self.parse_known_args(args, namespace)
         if extra and not extra[0].startswith("-"):
-            self.error(f"{extra[0]!r} is out of place: write names first, then options")
+            self.error(f"{extra[0]!r} is out of place: write all names, such as METHOD, first")
         if extra:
             used: Parser = getattr(parsed, "parser", self)
             known = [option for action in used._actions for option in action.option_strings]
@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _did_you_mean(word: str, known: list[str]) -> str:
-    close = closest(word, known)
+    close = closest(word, known, likeness=0.7)  # options are long, and have much in common
     return f": did you mean {close!r}?" if close else ""
 
 

@@ -27,6 +27,7 @@ from twofold.training import Settings, check_method
 
 Mode = Literal["offline", "online"]
 SEED = 142  # the paper's first
+LARGEST_SEED = 2**32 - 1  # the generator of the authors' divisions takes no larger one
 LARGEST_LR = 1e30  # beyond, a step could not even be written in single precision
 
 
@@ -146,8 +147,8 @@ def configure(
     _at_least(1, batch_size=batch_size, iterations=iterations, tasks=tasks)
     _at_least(1, eval_every=eval_every, eval_size=eval_size)
     _at_least(0, seed=seed, memory_per_class=memory_per_class)
-    if seed >= 2**32:
-        raise UserError(f"seed must be below {2**32}, not {seed}")
+    if seed > LARGEST_SEED:
+        raise UserError(f"seed must be at most {LARGEST_SEED}, not {seed}")
     available = recipe.tasks if isinstance(recipe.tasks, int) else len(recipe.tasks)
     if tasks is not None and tasks > available:
         raise UserError(f"{recipe.name} has {available} tasks, not {tasks}")
@@ -165,8 +166,8 @@ def configure(
         method=parsed.text(defaults.options),
         mode="online" if mode == "online" else "offline",
         lr=float(lr),
-        batch_size=batch_size,
-        seed=seed,
+        batch_size=int(batch_size),
+        seed=int(seed),
         profile=profile,
         iterations=iterations,
         tasks=tasks,
@@ -175,7 +176,7 @@ def configure(
         memory_per_class=memory_per_class,
         memory_grouping=memory_grouping or defaults.memory_grouping,
         whitening=whitening or defaults.whitening,
-        momentum=momentum,
+        momentum=float(momentum),
         reset_momentum=reset_momentum,
         device=device,
         components=[(part.name, part.explicit()) for part in (objective, *routines)],
@@ -195,11 +196,11 @@ def _at_least(least: int, **values: int | None) -> None:
 
 
 def _check_device(device: str) -> None:
+    kinds = [kind for kind in ("cuda", "mps") if getattr(torch, kind).is_available()]
     try:
-        usable = torch.device(device).type in ("cpu", "cuda", "mps")
-        torch.empty(0, device=device)
+        if torch.device(device).type in ("cpu", *kinds):
+            torch.empty(0, device=device)  # there may be a GPU, but not this one
+            return
     except (RuntimeError, AssertionError):
-        usable = False
-    if not usable:
-        there = [name for name in ("cuda", "mps") if getattr(torch, name).is_available()]
-        raise UserError(f"no device {device!r} here: there is {' and '.join(['cpu', *there])}")
+        pass
+    raise UserError(f"no device {device!r} here: there is {' and '.join(['cpu', *kinds])}")

@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -320,22 +321,51 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    if address is not None:
+        _probe(address)
     try:
-        if address is None:
-            ray.init(
-                "local",
-                num_cpus=workers,
-                include_dashboard=False,
-                object_store_memory=OBJECTS,
-                **quiet,
-            )
-        else:
-            _probe(address)
-            ray.init(address, **quiet)
+        try:
+            with _interrupts_put_off():
+                _connect(address, workers)
+        except (RayError, RuntimeError, ValueError, OSError) as error:
+            why = (str(error).strip() or repr(error)).splitlines()[0]
+            raise UserError(
+                f"can't {'join' if address else 'start'} a Ray cluster: {why}"
+            ) from error
         yield
     finally:
-        ray.shutdown()  # a cluster that we joined goes on
+        with _interrupts_put_off():
+            ray.shutdown()  # a cluster that we joined goes on
+
+
+def _connect(address: str | None, workers: int | None) -> None:
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    if address is not None:
+        ray.init(address, **quiet)
+        return
+    ray.init(
+        "local",
+        num_cpus=workers,
+        include_dashboard=False,
+        object_store_memory=OBJECTS,
+        **quiet,
+    )
+
+
+@contextmanager
+def _interrupts_put_off() -> Iterator[None]:
+    """Ctrl-C counts afterwards: Ray, halfway up, would crash or leave processes behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    usual = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if heard:
+        raise KeyboardInterrupt
 
 
 def _probe(address: str) -> None:

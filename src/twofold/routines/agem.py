@@ -38,7 +38,8 @@ class Agem(Routine, name="agem"):
         dot, square = torch.dot(g, step.old), torch.dot(step.old, step.old)
         # Branch-free, so that a GPU need not wait for the host: the weight is 0 where <g,ref> >= 0.
         weight = (-dot / square).clamp(min=0)
-        usable = torch.isfinite(weight)  # a zero or a non-finite reference projects nothing
+        finite = torch.isfinite(dot) & torch.isfinite(square)
+        usable = finite & (square > 0)  # a zero or a non-finite reference projects nothing
         step.log["projected"] = usable & (dot < 0)
-        step.log["unsolved"] = ~(torch.isfinite(dot) & torch.isfinite(square))
-        return torch.addcmul(g, step.old, torch.where(usable, weight, 0.0))
+        step.log["unsolved"] = ~finite
+        return torch.where(usable, torch.addcmul(g, step.old, weight), g)
