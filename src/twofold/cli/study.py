@@ -64,13 +64,14 @@ def _add_run(actions: Any) -> None:
     parser.add_argument("study", metavar="STUDY", help="a study's name, or a TOML file")
     parser.add_argument("--dry-run", action="store_true", help="say what there is to do, and stop")
     several = "only these, with commas between them"
-    add = parser.add_argument_group("only a part of it").add_argument
+    part = parser.add_argument_group("only a part of it")
+    add = part.add_argument
     add("--benchmark", type=_listed(str), action="extend", metavar="NAME,...", help=several)
     add("--mode", type=_listed(str), action="extend", metavar="MODE,...", help=several)
     add("--method", action="append", metavar="METHOD", help="only this one; may be repeated")
     add("--lr", type=_listed(real), action="extend", metavar="LR,...", help=several)
     add("--batch-size", type=_listed(whole), action="extend", metavar="N,...", help=several)
-    seeds = parser.add_mutually_exclusive_group()
+    seeds = part.add_mutually_exclusive_group()
     seeds.add_argument("--seed", type=seed_list, action="extend", metavar="N,...", help=several)
     seeds.add_argument("--seeds", type=at_least_one, metavar="N", help="its first N seeds")
     add = parser.add_argument_group("for all runs, whatever the study says").add_argument

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import platform
 from dataclasses import dataclass
 from functools import cached_property
@@ -92,14 +93,32 @@ def summarise(config: Config, result: Result) -> dict[str, Any]:
         "unsolved": int(curves["unsolved"].astype(float).sum()),
         "seconds": {name: round(value, 3) for name, value in result.seconds.items()},
         "command": config.command(),
-        "made_with": {
-            "twofold": version("twofold"),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-        },
+        "made_with": made_with(config.device),
     }
+
+
+def made_with(device: str) -> dict[str, Any]:
+    """The versions and the hardware that a result comes from."""
+    return {
+        "twofold": version("twofold"),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else device,
+    }
+
+
+def _processor() -> str:
+    """Its name, which Python itself does not know on Linux."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

@@ -1,7 +1,8 @@
 """Studies: named grids of runs, declared as data. One TOML file a study, such as the paper's main:
 
-    title = "..."
+    title = "..."                    # in one line; more of it in `about`
     seeds = 5                        # the paper's first five; or a list of seeds
+    plugins = ["mine.py"]            # your own components, if any; beside this file
 
     [[grid]]                         # as many as you like
     benchmark = "rotated-mnist"      # one value, or a list:
@@ -49,7 +50,6 @@ class Study:
 
     name: str
     title: str
-    about: str
     seeds: list[int]
     cells: list[Cell]
 
@@ -138,13 +138,11 @@ def _study(name: str, said: Options, folder: Path, plugins: Sequence[str]) -> St
     for number, grid in enumerate(grids, 1):
         with _within(f"grid {number}"):
             cells += [_cell({**options, "plugins": [*own, *plugins]}) for options in _product(grid)]
-    return Study(
-        name=name,
-        title=_value(said.get("title", Path(name).stem), "title", str),
-        about=" ".join(_value(said.get("about", ""), "about", str).split()),
-        seeds=_seeds(said.get("seeds", 1)),
-        cells=cells,
-    )
+    seeds = _seeds(said.get("seeds", 1))
+    for seed in seeds:
+        configure(**cells[0].options, seed=seed)  # which knows what seeds there can be
+    title, _ = (_value(said.get(key, ""), key, str) for key in ("title", "about"))
+    return Study(name, title, seeds, cells)
 
 
 def _seeds(said: Any) -> list[int]:
@@ -152,7 +150,7 @@ def _seeds(said: Any) -> list[int]:
     seeds = _values(said, "seeds", int)
     if not isinstance(said, list):
         seeds = paper_seeds(said)
-    if not seeds or min(seeds) < 0:
+    if not seeds:
         raise UserError(f"seeds must be how many, or a list such as [142, 152], not {said}")
     return list(dict.fromkeys(seeds))
 

@@ -1,0 +1,645 @@
+"""Studies: what they hold, against the paper's tables; narrowed, mistaken, run, foretold."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from commandline import Command, Outcome, one_line, process, runs_in
+from toys import class_benchmark
+
+from twofold import Method, Store
+from twofold.cli import study as study_command
+from twofold.errors import UserError
+from twofold.experiments import estimate, studies
+from twofold.experiments.config import Config, configure
+from twofold.experiments.estimate import PAPER, Estimator, Sizes, Speed, Work, spoken
+from twofold.training import Settings, Training
+
+pytest_plugins = ("commandline_fixtures",)
+
+PAPER_FOLDER = Path(__file__).parents[2] / "shared" / "paper"
+SEEDS = [142, 152, 162, 172, 182]
+DOMAIN, CLASS = ("rotated-mnist", "domain-cifar100"), ("split-cifar100", "split-mini-imagenet")
+
+GOOD = """
+title = "Two methods"
+seeds = [1, 2]
+
+[[grid]]
+benchmark = "rotated-mnist"
+method = ["er", "er+gem(gamma=0.5)"]
+lr = [0.1, 1]
+iterations = 3
+"""
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Any:
+    """A study file with this text, by its path."""
+
+    def write(text: str) -> str:
+        path = tmp_path / "mine.toml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def fixed_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that takes a second a pass, and nothing for anything else."""
+    monkeypatch.setattr(estimate, "calibrate", lambda net, image: Speed(1.0, 0.0, 0.0))
+
+
+@functools.cache
+def runs_of(study: str) -> list[Config]:
+    return studies.load(study).configs()
+
+
+def cells(study: str) -> Counter[tuple[str, str, int, float, str]]:
+    """How many seeds each cell of a table has."""
+    return Counter((c.benchmark, c.mode, c.batch_size, c.lr, c.method) for c in runs_of(study))
+
+
+def printed(name: str, *more: str) -> set[tuple[Any, ...]]:
+    """The cells of one of the paper's tables, as it was printed."""
+    path = PAPER_FOLDER / name
+    if not path.exists():
+        pytest.skip(f"no {path}")
+    with path.open() as file:
+        return {
+            (
+                row["benchmark"],
+                row["mode"],
+                int(row["batch_size"]),
+                float(row["lr"]),
+                row["method"],
+                *(row[key] for key in more),
+            )
+            for row in csv.DictReader(file)
+        }
+
+
+# What the studies hold
+
+
+@pytest.mark.parametrize(
+    ("study", "count"),
+    [
+        ("main", 6 * 4 * 2 * 5),  # methods, benchmarks, modes, seeds
+        ("sota", (2 * 4 + 2 * 2) * 5),  # DER everywhere, BiC on the class-incremental two
+        ("timing", 3 * 5),
+        ("gamma", (6 + 1) * 2 * 5),
+        ("projection-rule", 2 * 2 * 5),
+        # 3 learning rates; batch sizes: 1 offline, 3 online
+        ("appendix", (11 * 2 + 13 * 2) * 3 * (1 + 3) * 5),
+    ],
+)
+def test_the_number_of_runs(study: str, count: int) -> None:
+    made = runs_of(study)
+    assert len(made) == count
+    assert len({config.identity() for config in made}) == count
+    assert set(cells(study).values()) == {5}
+    assert {config.seed for config in made} == set(SEEDS)
+
+
+def test_there_are_no_others() -> None:
+    assert studies.names() == ["appendix", "gamma", "main", "projection-rule", "sota", "timing"]
+
+
+def test_the_appendix_has_2880_runs_and_all_printed_cells() -> None:
+    assert len(runs_of("appendix")) == 2880
+    assert set(cells("appendix")) == printed("appendix_tables.csv")
+
+
+def test_the_gamma_study_has_all_printed_cells() -> None:
+    def method(name: str, gamma: str) -> str:
+        if not gamma:
+            return name
+        return configure("rotated-mnist", f"{name}(gamma={gamma},when=always)").method
+
+    wanted = {(*cell[:4], method(*cell[4:])) for cell in printed("gamma_study.csv", "gamma")}
+    assert set(cells("gamma")) == wanted
+
+
+def test_the_timing_study_has_all_printed_cells_and_judges_little() -> None:
+    assert set(cells("timing")) == printed("timing.csv")
+    iterations = PAPER["split-cifar100"].train // 10
+    assert all(config.eval_every > iterations for config in runs_of("timing"))
+
+
+def test_the_main_table() -> None:
+    methods = ("er", "er+gem", "er+agem", "joint", "joint+gem", "joint+agem")
+    online = {name: 64 if name == "split-mini-imagenet" else 10 for name in PAPER}
+    wanted = {(name, "offline", 128, 0.1, method) for name in PAPER for method in methods}
+    wanted |= {(name, "online", b, 0.01, m) for name, b in online.items() for m in methods}
+    assert set(cells("main")) == wanted
+    assert wanted < set(cells("appendix"))
+
+
+def test_the_table_of_der_and_bic() -> None:
+    rates = dict.fromkeys(PAPER, 0.01) | {"split-cifar100": 0.1}
+    wanted = {
+        (name, "offline", 128, lr, method)
+        for name, lr in rates.items()
+        for method in ("der", "der+agem", *(("bic", "bic+agem") if name in CLASS else ()))
+    }
+    assert set(cells("sota")) == wanted
+    assert wanted < set(cells("appendix"))
+
+
+def test_the_projection_rules() -> None:
+    made = runs_of("projection-rule")
+    rules = {tuple(config.components[1][1][key] for key in ("gamma", "when")) for config in made}
+    assert rules == {(0.5, "violated"), (0.5, "always")}
+    assert {config.benchmark for config in made} == set(DOMAIN)
+
+
+@pytest.mark.parametrize("study", studies.names())
+def test_every_run_is_as_the_text_says_and_can_be_made(study: str) -> None:
+    for config in runs_of(study):
+        assert config.profile == "paper"
+        assert (config.iterations, config.tasks, config.memory_per_class) == (None, None, 100)
+        assert config.settings().online == (config.mode == "online")
+        config.make_components()
+
+
+def test_studies_share_runs() -> None:
+    """A run has one identity, so that what one study made is there for another."""
+    identities = {name: {c.identity() for c in runs_of(name)} for name in studies.names()}
+    assert identities["main"] | identities["sota"] <= identities["appendix"]
+    assert len(identities["gamma"] & identities["main"]) == 2 * 5  # er
+    assert len(identities["projection-rule"] & identities["gamma"]) == 2 * 5
+    assert len(identities["projection-rule"] & identities["main"]) == 2 * 5
+
+
+# Files
+
+
+def test_a_file_is_the_product_of_its_values(written: Any) -> None:
+    study = studies.load(written(GOOD))
+    made = [(c.method, c.lr, c.seed, c.iterations, c.batch_size) for c in study.configs()]
+    assert made == [
+        (method, lr, seed, 3, 128)
+        for method in ("er", "er+gem")
+        for lr in (0.1, 1.0)
+        for seed in (1, 2)
+    ]
+    assert study.title == "Two methods"
+
+
+def test_every_option_of_a_run_can_be_said(written: Any) -> None:
+    text = """
+    [[grid]]
+    benchmark = "split-cifar100"
+    method = "bic"
+    mode = "online"
+    profile = "published"
+    tasks = 2
+    eval_every = 4
+    eval_size = 5
+    memory_per_class = 6
+    memory_grouping = "class"
+    whitening = "train"
+    momentum = 0
+    reset_momentum = true
+    device = "cpu"
+    """
+    (made,) = studies.load(written(text)).configs()
+    assert made == configure(
+        "split-cifar100", "bic", mode="online", profile="published", tasks=2, eval_every=4,
+        eval_size=5, memory_per_class=6, memory_grouping="class", whitening="train", momentum=0,
+        reset_momentum=True,
+    )  # fmt: skip
+
+
+def test_the_same_run_twice_is_one(written: Any) -> None:
+    text = GOOD.replace('"er",', '"er", "er+sgd", "er+gem",') + GOOD.partition("[1, 2]")[2]
+    assert len(studies.load(written(text)).configs()) == len(studies.load(written(GOOD)).configs())
+
+
+def test_without_seeds_there_is_one(written: Any) -> None:
+    study = studies.load(written(GOOD.replace("seeds = [1, 2]", "")))
+    assert {config.seed for config in study.configs()} == {142}
+
+
+def mistake(change: str, *named: str) -> Any:
+    """A change to the good file (`this -> that`), or another file, and what the answer names."""
+    return pytest.param(change, named, id=change.strip()[:60])
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        mistake("", "no [[grid]]"),
+        mistake("titel = 'x'", "'titel'", "did you mean 'title'"),
+        mistake("title = \n", "not TOML", "line 1"),
+        mistake("[[grid]]", "grid 1", "benchmark"),
+        mistake("grid = 3", "[[grid]]"),
+        mistake("grid = [3]", "[[grid]]"),
+        mistake("[[grid]] -> [grid]", "[[grid]]"),
+        mistake('title = "Two methods" -> title = 2', "title must be text, not 2"),
+        mistake('title = "Two methods" -> about = []', "about must be text"),
+        mistake("seeds = [1, 2] -> sede = 3", "'sede'", "did you mean 'seeds'"),
+        mistake("seeds = [1, 2] -> seeds = 0", "seeds", "0"),
+        mistake("seeds = [1, 2] -> seeds = []", "seeds", "[]"),
+        mistake("seeds = [1, 2] -> seeds = true", "seeds must be a whole number, not True"),
+        mistake("seeds = [1, 2] -> seeds = 1.5", "seeds must be a whole number, not 1.5"),
+        mistake("seeds = [1, 2] -> seeds = ['a']", "seeds must be a whole number, not 'a'"),
+        mistake("seeds = [1, 2] -> seeds = [-1]", "seed must be at least 0, not -1"),
+        mistake("seeds = [1, 2] -> seeds = [99999999999]", "seed must be at most"),
+        mistake("seeds = [1, 2] -> plugins = 3", "plugins must be text, not 3"),
+        mistake("seeds = [1, 2] -> plugins = ['no.py']", "no.py", "is not a Python file"),
+        mistake("iterations = 3 -> iteration = 3", "grid 1", "did you mean 'iterations'"),
+        mistake("iterations = 3 -> batchsize = 3", "grid 1", "did you mean 'batch_size'"),
+        mistake("iterations = 3 -> seed = 3", "grid 1", "unknown key 'seed'"),
+        mistake("iterations = 3 -> iterations = 3.0", "iterations must be a whole number, not 3.0"),
+        mistake("iterations = 3 -> iterations = true", "iterations must be a whole number"),
+        mistake("iterations = 3 -> iterations = []", "grid 1", "iterations is an empty list"),
+        mistake("iterations = 3 -> iterations = [[3]]", "iterations must be a whole number"),
+        mistake("iterations = 3 -> iterations = 0", "grid 1", "iterations must be at least 1"),
+        mistake("iterations = 3 -> reset_momentum = 1", "reset_momentum must be true or false"),
+        mistake("iterations = 3 -> tasks = 4", "grid 1: rotated-mnist has 3 tasks, not 4"),
+        mistake("iterations = 3 -> mode = 'of'", "grid 1", "did you mean 'offline'"),
+        mistake("iterations = 3 -> mode = 2025-01-01", "mode must be text"),
+        mistake("iterations = 3 -> profile = 'papre'", "did you mean 'paper'"),
+        mistake("iterations = 3 -> device = 'cup'", "no device 'cup'"),
+        mistake("iterations = 3 -> memory_per_class = 0", "memory"),
+        mistake("[0.1, 1] -> 'high'", "lr must be a number, not 'high'"),
+        mistake("[0.1, 1] -> [0.1, -1]", "learning rate must be above 0"),
+        mistake("[0.1, 1] -> nan", "learning rate must be above 0"),
+        mistake('"rotated-mnist" -> "rotated-mnits"', "grid 1", "did you mean 'rotated-mnist'"),
+        mistake('benchmark = "rotated-mnist" -> #', "grid 1", "benchmark"),
+        mistake('method = ["er", "er+gem(gamma=0.5)"] -> #', "grid 1", "method"),
+        mistake('"er", -> "er+gme",', "grid 1", "did you mean 'gem'"),
+        mistake('"er", -> 3,', "grid 1", "method must be text, not 3"),
+        mistake('"er", -> "bic",', "grid 1", "class-incremental"),
+    ],
+)
+def test_a_mistake_in_a_file_is_told_before_anything_runs(
+    change: str, named: tuple[str, ...], written: Any, twofold: Command, tmp_path: Path
+) -> None:
+    old, arrow, new = change.partition(" -> ")
+    assert not arrow or old in GOOD
+    file = written(GOOD.replace(old, new) if arrow else change)
+    done = twofold("study", "run", file, "--out", tmp_path / "out")
+    assert (done.code, done.out) == (2, "")
+    message = one_line(done.err)
+    for word in (file, *named):
+        assert word in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_mistake_in_the_second_grid_is_found_there(written: Any) -> None:
+    with pytest.raises(UserError, match="grid 2: it says no method"):
+        studies.load(written(GOOD + "\n[[grid]]\nbenchmark = 'rotated-mnist'\n"))
+
+
+@pytest.mark.parametrize(
+    ("study", "named"),
+    [
+        ("mian", ("unknown study 'mian'", "did you mean 'main'")),
+        ("nowhere.toml", ("can't read nowhere.toml", "No such file")),
+        (".", ("unknown study '.'",)),
+        ("", ("unknown study ''",)),
+    ],
+)
+@pytest.mark.parametrize("action", ["run", "show"])
+def test_a_study_that_is_not_there(
+    action: str, study: str, named: tuple[str, ...], twofold: Command
+) -> None:
+    done = twofold("study", action, study)
+    assert done.code == 2
+    assert all(word in one_line(done.err) for word in named)
+
+
+def test_a_file_that_is_not_text(tmp_path: Path, twofold: Command) -> None:
+    (tmp_path / "mine.toml").write_bytes(b"\xff\xfe")
+    assert "it is not text" in one_line(twofold("study", "run", tmp_path / "mine.toml").err)
+
+
+# Narrowed and replaced
+
+
+@pytest.mark.parametrize(
+    ("args", "count"),
+    [
+        ("main", 240),
+        ("main --benchmark rotated-mnist --mode offline", 30),
+        ("main --benchmark rotated-mnist,split-cifar100 --mode offline", 60),
+        ("main --benchmark rotated-mnist --benchmark split-cifar100 --mode offline", 60),
+        ("main --method er", 40),
+        ("main --method er --method joint+sgd", 80),
+        ("main --batch-size 64", 30),
+        ("main --batch-size 10,64 --lr 0.01", 120),
+        ("main --lr 1e-1", 120),
+        ("main --seeds 2", 96),
+        ("main --seed 152,182 --seed 142", 144),
+        ("main --mode online --method er --seed 152 --benchmark rotated-mnist", 1),
+        ("gamma --method er+gem(0.1,always) --benchmark rotated-mnist", 5),
+        ("projection-rule --method er+gem", 10),
+        ("appendix --method gem --lr 0.001 --batch-size 128", 4 * 2 * 5),
+        # Replacing: narrowed before, so that what is left out need not agree.
+        ("main --iterations 3 --eval-every 2 --eval-size 10 --memory-per-class 5", 240),
+        ("main --benchmark split-mini-imagenet --tasks 11", 60),
+        ("main --profile published", 240),
+    ],
+)
+def test_the_runs_of_a_command(
+    args: str, count: int, twofold: Command, fixed_speed: None, tmp_path: Path
+) -> None:
+    done = twofold("study", "run", *args.split(), "--dry-run", "--out", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert f"{args.split()[0]}: {count} runs, 0 done, {count} to make\n" in done.out
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        ("--benchmark rotated-mnits", "main: unknown benchmark 'rotated-mnits': did you mean"),
+        ("--benchmark rotated-mnist,", "unknown benchmark ''"),
+        ("--mode both", "(there are offline, online)"),
+        ("--method der", "unknown method 'der'"),
+        ("--method er+gme", "did you mean 'gem'"),
+        ("--method er+gem(gamma=0.1)", "unknown method 'er+gem(gamma=0.1)': did you mean 'er+gem'"),
+        ("--lr 0.5", "unknown lr '0.5'"),
+        ("--lr high", "--lr: must be a number, not 'high'"),
+        ("--batch-size 32", "(there are 10, 128, 64)"),
+        ("--seed 7", "unknown seed '7'"),
+        ("--seeds 6", "main has 5 seeds, not 6"),
+        ("--seeds 0", "at least 1"),
+        ("--mode offline --batch-size 10", "main: no run has all of mode offline, batch_size 10"),
+        ("--tasks 4", "main: rotated-mnist has 3 tasks, not 4"),
+        ("--iterations 0", "main: iterations must be at least 1"),
+        ("--profile papre", "main: unknown profile 'papre': did you mean 'paper'"),
+        ("--memory-per-class 0", "main: "),
+        ("--plugin no.py", "is not a Python file"),
+        ("--benchmrak x", "did you mean '--benchmark'"),
+    ],
+)
+def test_a_mistake_in_a_command(args: str, named: str, twofold: Command, tmp_path: Path) -> None:
+    done = twofold("study", "run", "main", *args.split(), "--out", tmp_path / "out")
+    assert (done.code, done.out) == (2, "")
+    assert named in one_line(done.err)
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_replaced_holds_for_all_runs() -> None:
+    study = studies.load("sota").replacing({"iterations": 3, "profile": "published", "tasks": 2})
+    assert {(c.iterations, c.tasks, c.profile) for c in study.configs()} == {(3, 2, "published")}
+    assert {c.components[0][1]["augment"] for c in study.configs()} == {"pad"}
+
+
+@pytest.mark.parametrize("example", study_command.EXAMPLES.splitlines()[1:-1])
+def test_the_examples_of_the_help_are_commands(
+    example: str, twofold: Command, fixed_speed: None, tmp_path: Path
+) -> None:
+    words = shlex.split(re.split(r" {3,}", example.strip())[0])
+    assert twofold(*words[1:], "--dry-run", "--out", tmp_path).code == 0
+
+
+def test_the_list_names_all_with_their_runs(twofold: Command) -> None:
+    done = twofold("study", "list")
+    assert done.code == 0
+    assert [line.split()[:3] for line in done.out.splitlines()] == [
+        [name, str(len(runs_of(name))), "runs"] for name in studies.names()
+    ]
+
+
+def test_what_is_shown_is_a_study(twofold: Command, written: Any) -> None:
+    for name in studies.names():
+        copy = studies.load(written(twofold("study", "show", name).out))
+        assert copy.configs() == runs_of(name)
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = """if True:
+        import sys
+        from twofold.cli import main
+        try:
+            main(["study", "run", "--help"])
+        except SystemExit:
+            print("loaded:", {"torch", "numpy", "rich"} & set(sys.modules))
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert done.stdout.endswith("loaded: set()\n"), done.stdout + done.stderr
+
+
+# Run
+
+
+TINY_STUDY = """
+seeds = 2
+plugins = ["tiny.py"]
+
+[[grid]]
+benchmark = "tiny"
+method = ["er", "er+agem"]
+iterations = 2
+tasks = 2
+batch_size = 2
+eval_size = 5
+"""
+
+
+def test_a_study_is_run_and_then_there(toy: Path, tmp_path: Path, cache_folder: str) -> None:
+    """The plugin lies beside the file; the runs are made by worker processes."""
+    (tmp_path / "tiny.py").write_text((toy / "tiny.py").read_text())
+    (tmp_path / "mine.toml").write_text(TINY_STUDY)
+    environment = {**os.environ, "TWOFOLD_CACHE": cache_folder}
+
+    def study(*more: object) -> Outcome:
+        words = ("study", "run", tmp_path / "mine.toml", "--data", toy, "--out", tmp_path / "out")
+        return process(*words, *more, env=environment)
+
+    first = study("--method", "er", "--seeds", 1)
+    assert first.code == 0, first.err
+    assert len(runs_in(tmp_path / "out")) == 1
+    told = study("--dry-run")
+    assert "mine.toml: 4 runs, 1 done, 3 to make" in told.out, told.err
+    assert re.search(r"^tiny +offline +er +2 runs, +1 done, 1 s of one core$", told.out, re.M)
+    assert re.search(r"^About 1 s on the CPU with \d+ workers", told.out, re.M)
+    second = study()
+    assert second.code == 0, second.err
+    assert second.err.count("was there already") == 1
+    assert re.search(r"^ +er\+agem .* 2 *$", second.out, re.MULTILINE)  # the table
+    before = {run: (run / "summary.json").read_bytes() for run in runs_in(tmp_path / "out")}
+    third = study("--json")
+    assert len(third.objects) == len(before) == 4
+    assert third.err.count("was there already") == 4
+    assert before == {run: (run / "summary.json").read_bytes() for run in before}
+    told = study("--dry-run")
+    assert told.out.endswith("mine.toml: 4 runs, 4 done, 0 to make\n")
+
+
+@pytest.mark.real_data
+def test_a_part_of_the_main_table_tried_small(need: Any, tmp_path: Path) -> None:
+    data = need("mnist")
+    where = ("--out", tmp_path / "out", *(("--data", data) if data else ()))
+    part = ("--benchmark", "rotated-mnist", "--mode", "offline", "--method", "er", "--seeds", 2)
+    small = ("--iterations", 2, "--tasks", 2, "--eval-size", 20)
+    done = process("study", "run", "main", *part, *small, *where)
+    assert done.code == 0, done.err
+    frame = Store(tmp_path / "out").frame()
+    assert len(frame) == 2 * 2 * 2
+    assert set(frame["seed"]) == {142, 152}
+    again = process("study", "run", "main", *part, *small, *where)
+    assert again.err.count("was there already") == 2
+    assert (
+        "2 runs, 2 done" in process("study", "run", "main", *part, *small, *where, "--dry-run").out
+    )
+
+
+# Foretold
+
+
+def works(method: str, task: int, batch_norm: bool) -> tuple[float, ...]:
+    """Passes, images in them and images without gradients of an iteration, batch size 10."""
+    done = estimate.iteration(*Method.parse(method).make(), task, 10, batch_norm)
+    return done.passes, done.images, done.judged
+
+
+@pytest.mark.parametrize(
+    ("method", "plain", "batch_norm"),
+    [
+        ("finetune", (1, 10, 0), None),
+        ("gem", (3, 30, 0), None),  # new; a reference for each of two past tasks
+        ("agem", (2, 20, 0), None),  # new; a replay batch for the reference
+        ("er", (1, 20, 0), None),
+        ("er+gem", (3, 40, 0), None),
+        ("er+agem", (2, 20, 0), (1 + 2 / 3, 20 * (1 + 2 / 3), 0)),  # backward twice
+        ("er+agem(reference=frozen)", (2, 30, 0), None),
+        ("der", (1, 20, 0), None),
+        ("der+agem", (2, 20, 0), (1 + 2 / 3, 20 * (1 + 2 / 3), 0)),
+        ("bic", (1, 20, 20), None),  # the previous model sees both batches
+        ("joint", (1, 30, 0), (3, 30, 0)),  # with batch norm in three passes
+        ("joint+gem", (3, 50, 0), (5, 50, 0)),
+        ("joint+agem", (2, 30, 0), (3 + 2, 30 + 20, 0)),
+        ("joint+agem(reference=frozen)", (3, 50, 0), (5, 50, 0)),
+    ],
+)
+def test_the_work_of_an_iteration_in_the_third_task(
+    method: str, plain: tuple[float, ...], batch_norm: tuple[float, ...] | None
+) -> None:
+    assert works(method, 3, False) == pytest.approx(plain)
+    assert works(method, 3, True) == pytest.approx(batch_norm or plain)
+    judged = 10 if method == "bic" else 0
+    assert works(method, 1, True)[:2] == (1, 10)
+    assert works(method, 1, True)[2] in (0, judged)
+
+
+@pytest.mark.parametrize("batch_norm", [False, True])
+@pytest.mark.parametrize("method", ["finetune", "gem", "agem", "er", "joint", "bic"])
+def test_the_images_are_those_that_training_forwards(method: str, batch_norm: bool) -> None:
+    settings = Settings(online=True, lr=0.01, batch_size=10, seed=1)
+    benchmark = class_benchmark(norm=batch_norm)
+    training = Training(benchmark, *Method.parse(method).make(), settings)
+    for task in (1, 2):
+        chosen, _ = training._start_task(task)
+        training.memory.add(training.objective.end_task(task, chosen))
+    _, rows = training._start_task(3)
+    seen: list[int] = []
+    training.net.module.register_forward_hook(lambda net, x, out: seen.append(len(x[0])))
+    training._iterate(3, 1, rows)
+    passes, images, _ = works(method, 3, batch_norm)
+    assert (len(seen), sum(seen)) == (passes, images)
+
+
+SMALL = Sizes(train=105, test=40, classes=5, image=(1, 4, 4))
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "wanted"),
+    [
+        # 7 iterations a task; 3 evaluations (after 3, 6 and 7) of 20 images a task, and all 40
+        ("er", {}, Work(7 * 3, 7 * (10 + 20 + 20), (1 + 2 + 3) * (3 * 20 + 40))),
+        ("er", {"tasks": 2}, Work(7 * 2, 7 * (10 + 20), (1 + 2) * (3 * 20 + 40))),
+        ("finetune", {"eval_every": 1}, Work(21, 210, 6 * (7 * 20 + 40))),
+        # one pass over 105 images is 10 batches, unless 7 are the most
+        ("finetune", {"mode": "online"}, Work(21, 210, 6 * (3 * 20 + 40))),
+        ("finetune", {"mode": "online", "iterations": None}, Work(30, 300, 6 * (4 * 20 + 40))),
+        ("finetune", {"mode": "online", "batch_size": 50}, Work(6, 300, 6 * (1 * 20 + 40))),
+        ("finetune", {"eval_size": 1000}, Work(21, 210, 6 * (3 * 40 + 40))),
+    ],
+)
+def test_the_work_of_a_run(method: str, options: dict[str, Any], wanted: Work) -> None:
+    usual = {"batch_size": 10, "iterations": 7, "eval_every": 3, "eval_size": 20}
+    config = configure("rotated-mnist", method, **{**usual, **options})
+    assert estimate.work(config, SMALL, batch_norm=False) == wanted
+
+
+def test_the_work_of_bic() -> None:
+    """From the second task on, a tenth of the memory is judged, too, to fit its bias."""
+    config = configure("split-cifar100", "bic", batch_size=10, iterations=1, tasks=2, eval_size=20)
+    held_out = 2 * SMALL.classes * 10
+    images = Work(2, 10 + 20, 20 + (20 + 40) + (2 * 20 + held_out + 2 * 40))
+    assert estimate.work(config, SMALL, batch_norm=True) == images
+
+
+def test_the_published_sizes_are_the_datasets(need: Any) -> None:
+    config = configure("rotated-mnist", "er")
+    assert estimate._measured(config, need("mnist")) == PAPER["rotated-mnist"]
+
+
+def test_a_larger_network_is_slower(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock itself is tried: on networks so different that a busy machine shows it, too."""
+    monkeypatch.setattr(estimate, "TIMED", 0.02)
+    small, large = (
+        estimate.calibrate(
+            estimate.FlatModel(torch.nn.Sequential(torch.nn.Flatten(), *layers)), (1, 28, 28)
+        )
+        for layers in ([torch.nn.Linear(784, 2)], [torch.nn.Linear(784, 4000)])
+    )
+    assert 0 < small.judged < large.judged
+    assert large.image > 0
+
+
+def test_seconds_are_work_at_a_speed(fixed_speed: None) -> None:
+    config = configure("rotated-mnist", "er", iterations=10)
+    assert Estimator().seconds(config) == 30
+    assert Speed(1.0, 0.1, 0.01).seconds(Work(2, 30, 400)) == pytest.approx(2 + 3 + 4)
+
+
+def test_a_dry_run_sums_up(twofold: Command, fixed_speed: None, tmp_path: Path) -> None:
+    """3 tasks of 2000 iterations: 6000 s a run of ER; with A-GEM, two passes from task 2 on."""
+    words = ("study", "run", "main", "--benchmark", "rotated-mnist", "--mode", "offline")
+    words += ("--method", "er", "--method", "er+agem", "--out", str(tmp_path), "--dry-run")
+    done = twofold(*words, "--workers", 2)
+    assert done.out.splitlines() == [
+        "rotated-mnist  offline  er          5 runs,    0 done, 8 h 20 min of one core",
+        "rotated-mnist  offline  er+agem     5 runs,    0 done, 13 h 53 min of one core",
+        "main: 10 runs, 0 done, 10 to make",
+        "About 11 h 7 min on the CPU with 2 workers: an estimate, made on this machine.",
+    ]
+    assert "About 2 h 47 min on the CPU with 99" in twofold(*words, "--workers", 99).out
+    objects = twofold(*words, "--json").objects
+    assert objects == [
+        {"benchmark": "rotated-mnist", "mode": "offline", "method": method, "runs": 5, "done": 0,
+         "seconds": seconds}
+        for method, seconds in (("er", 30_000), ("er+agem", 50_000))
+    ]  # fmt: skip
+    assert json.dumps(objects)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "1 s"), (29.4, "29 s"), (30.1, "1 min"), (3569, "59 min"), (3571, "1 h 0 min"),
+        (12_000, "3 h 20 min"), (86_400, "1 d 0 h"), (187_200, "2 d 4 h"), (2_600_000, "30 d"),
+    ],
+)  # fmt: skip
+def test_times_in_words(seconds: float, text: str) -> None:
+    assert spoken(seconds) == text
