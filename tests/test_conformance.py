@@ -257,7 +257,7 @@ def test_modes_and_limits_say_how_many_iterations_there_are():
     assert {name: len(result.curves["loss"]) for name, (_, result, _) in counts.items()} == {
         "offline": 36,
         "offline, fewer": 15,
-        "offline, more": 60,
+        "offline, more": 36,
         "online, fewer": 15,
         "online, no more": 21,
         "fewer tasks": 8,

@@ -260,6 +260,7 @@ def test_bic_loss(task):
     benchmark, previous = training.benchmark, bic.ends[-1]
     bic.start_task(task, [np.array([row]) for row in benchmark.tasks[task - 1].train[-3:]])
     draw = drawn(benchmark, task, np.concatenate(training.memory.parts)[::5])
+    training.net.values.mul_(-1)  # training goes on; the previous model stays
     (terms,) = bic.passes(draw)
 
     new, old = two_logits(seed=task)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import functools
 import json
-import os
 import re
 import shlex
 import subprocess
@@ -15,16 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from commandline import Command, Outcome, one_line, process, runs_in
+from commandline import Command, one_line, process, runs_in
+from torch import nn
 from toys import class_benchmark
 
-from twofold import Method, Store
+from twofold import Method, Recipe, Store, datasets
 from twofold.cli import study as study_command
 from twofold.errors import UserError
 from twofold.experiments import estimate, studies
 from twofold.experiments.config import Config, configure
 from twofold.experiments.estimate import PAPER, Estimator, Sizes, Speed, Work, spoken
+from twofold.models import FlatModel
 from twofold.training import Settings, Training
 
 pytest_plugins = ("commandline_fixtures",)
@@ -272,7 +272,7 @@ def mistake(change: str, *named: str) -> Any:
         mistake("iterations = 3 -> iterations = 0", "grid 1", "iterations must be at least 1"),
         mistake("iterations = 3 -> reset_momentum = 1", "reset_momentum must be true or false"),
         mistake("iterations = 3 -> tasks = 4", "grid 1: rotated-mnist has 3 tasks, not 4"),
-        mistake("iterations = 3 -> mode = 'of'", "grid 1", "did you mean 'offline'"),
+        mistake("iterations = 3 -> mode = 'offlin'", "grid 1", "did you mean 'offline'"),
         mistake("iterations = 3 -> mode = 2025-01-01", "mode must be text"),
         mistake("iterations = 3 -> profile = 'papre'", "did you mean 'paper'"),
         mistake("iterations = 3 -> device = 'cup'", "no device 'cup'"),
@@ -420,9 +420,8 @@ def test_the_list_names_all_with_their_runs(twofold: Command) -> None:
 
 
 def test_what_is_shown_is_a_study(twofold: Command, written: Any) -> None:
-    for name in studies.names():
-        copy = studies.load(written(twofold("study", "show", name).out))
-        assert copy.configs() == runs_of(name)
+    copy = studies.load(written(twofold("study", "show", "main").out))
+    assert copy.configs() == runs_of("main")
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -455,52 +454,46 @@ eval_size = 5
 """
 
 
-def test_a_study_is_run_and_then_there(toy: Path, tmp_path: Path, cache_folder: str) -> None:
-    """The plugin lies beside the file; the runs are made by worker processes."""
+def test_a_study_is_made_by_workers_and_then_there(
+    toy: Path, tmp_path: Path, twofold: Command
+) -> None:
+    """The plugin lies beside the file."""
     (tmp_path / "tiny.py").write_text((toy / "tiny.py").read_text())
     (tmp_path / "mine.toml").write_text(TINY_STUDY)
-    environment = {**os.environ, "TWOFOLD_CACHE": cache_folder}
-
-    def study(*more: object) -> Outcome:
-        words = ("study", "run", tmp_path / "mine.toml", "--data", toy, "--out", tmp_path / "out")
-        return process(*words, *more, env=environment)
-
-    first = study("--method", "er", "--seeds", 1)
+    words = ("study", "run", tmp_path / "mine.toml", "--data", toy, "--out", tmp_path / "out")
+    first = twofold(*words, "--method", "er", "--workers", 1)
     assert first.code == 0, first.err
-    assert len(runs_in(tmp_path / "out")) == 1
-    told = study("--dry-run")
-    assert "mine.toml: 4 runs, 1 done, 3 to make" in told.out, told.err
-    assert re.search(r"^tiny +offline +er +2 runs, +1 done, 1 s of one core$", told.out, re.M)
-    assert re.search(r"^About 1 s on the CPU with \d+ workers", told.out, re.M)
-    second = study()
-    assert second.code == 0, second.err
-    assert second.err.count("was there already") == 1
-    assert re.search(r"^ +er\+agem .* 2 *$", second.out, re.MULTILINE)  # the table
+    assert len(runs_in(tmp_path / "out")) == 2
+    told = twofold(*words, "--dry-run").out
+    assert re.search(r"^tiny +offline +er +2 runs, +2 done$", told, re.MULTILINE), told
+    assert re.search(r"^tiny +offline +er\+agem +2 runs, +0 done, 1 s of", told, re.MULTILINE), told
+    assert "mine.toml: 4 runs, 2 done, 2 to make\nAbout 1 s on the CPU" in told
     before = {run: (run / "summary.json").read_bytes() for run in runs_in(tmp_path / "out")}
-    third = study("--json")
-    assert len(third.objects) == len(before) == 4
-    assert third.err.count("was there already") == 4
+    second = twofold(*words, "--workers", 1)
+    assert second.code == 0, second.err
+    assert len(runs_in(tmp_path / "out")) == 4
+    assert second.err.count("was there already") == 2
     assert before == {run: (run / "summary.json").read_bytes() for run in before}
-    told = study("--dry-run")
-    assert told.out.endswith("mine.toml: 4 runs, 4 done, 0 to make\n")
+    assert re.search(r"^ +er\+agem .* 2 *$", second.out, re.MULTILINE)  # the table
+    told = twofold(*words, "--dry-run").out
+    assert told.endswith("mine.toml: 4 runs, 4 done, 0 to make\n")
 
 
 @pytest.mark.real_data
 def test_a_part_of_the_main_table_tried_small(need: Any, tmp_path: Path) -> None:
+    """As a user does it: in a process of its own."""
     data = need("mnist")
-    where = ("--out", tmp_path / "out", *(("--data", data) if data else ()))
-    part = ("--benchmark", "rotated-mnist", "--mode", "offline", "--method", "er", "--seeds", 2)
-    small = ("--iterations", 2, "--tasks", 2, "--eval-size", 20)
-    done = process("study", "run", "main", *part, *small, *where)
+    words = ("study", "run", "main", "--benchmark", "rotated-mnist", "--mode", "offline")
+    words += ("--method", "er", "--seeds", 2, "--workers", 1, "--out", tmp_path / "out")
+    words += ("--iterations", 2, "--tasks", 2, "--eval-size", 20)
+    words += ("--data", data) if data else ()
+    done = process(*words, timeout=120)
     assert done.code == 0, done.err
     frame = Store(tmp_path / "out").frame()
-    assert len(frame) == 2 * 2 * 2
+    assert len(frame) == 2 * 2 * 2  # seeds, tasks, iterations
     assert set(frame["seed"]) == {142, 152}
-    again = process("study", "run", "main", *part, *small, *where)
-    assert again.err.count("was there already") == 2
-    assert (
-        "2 runs, 2 done" in process("study", "run", "main", *part, *small, *where, "--dry-run").out
-    )
+    again = process(*words, "--json", timeout=120)
+    assert len(again.objects) == again.err.count("was there already") == 2
 
 
 # Foretold
@@ -589,19 +582,28 @@ def test_the_work_of_bic() -> None:
     assert estimate.work(config, SMALL, batch_norm=True) == images
 
 
-def test_the_published_sizes_are_the_datasets(need: Any) -> None:
-    config = configure("rotated-mnist", "er")
-    assert estimate._measured(config, need("mnist")) == PAPER["rotated-mnist"]
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    ("benchmark", "parts"), [("rotated-mnist", 1), ("domain-cifar100", 5), ("split-cifar100", 10)]
+)
+def test_the_published_sizes_are_the_datasets(benchmark: str, parts: int, need: Any) -> None:
+    """Of Mini-ImageNet, which nobody may hand out, there may be a part only."""
+    name = Recipe.find(benchmark).dataset
+    data = datasets.load(name, need(name))
+    sizes, (*size, channels) = PAPER[benchmark], data.train.images.shape[1:]
+    assert (sizes.train * parts, sizes.test * parts) == (
+        len(data.train.labels),
+        len(data.test.labels),
+    )
+    assert sizes.image == (channels, *size)
 
 
 def test_a_larger_network_is_slower(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock itself is tried: on networks so different that a busy machine shows it, too."""
     monkeypatch.setattr(estimate, "TIMED", 0.02)
     small, large = (
-        estimate.calibrate(
-            estimate.FlatModel(torch.nn.Sequential(torch.nn.Flatten(), *layers)), (1, 28, 28)
-        )
-        for layers in ([torch.nn.Linear(784, 2)], [torch.nn.Linear(784, 4000)])
+        estimate.calibrate(FlatModel(nn.Sequential(nn.Flatten(), nn.Linear(49, width))), (1, 7, 7))
+        for width in (2, 2000)
     )
     assert 0 < small.judged < large.judged
     assert large.image > 0

@@ -19,8 +19,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
     return UserError(f"unknown {kind} {name!r}{hint} {listed}")
 
 
-def closest(name: str, names: Iterable[str], likeness: float = 0.5) -> str | None:
+def closest(name: str, names: Iterable[str]) -> str | None:
     """The name that was probably meant, whatever its case."""
     lower = {known.lower(): known for known in names}
-    close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=likeness)
+    close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
     return lower[close[0]] if close else None

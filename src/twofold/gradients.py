@@ -25,7 +25,7 @@ def objective_gradient(net: FlatModel, passes: list[Pass], apart: bool) -> Objec
 
     Terms of a pass are forwarded together, so that new and old data share batch-norm statistics;
     to have g_old apart then takes a second backward pass through the shared graph. Without batch
-    norm the terms are independent: each is forwarded alone, and nothing is done twice.
+    norm the terms are independent: each role is forwarded alone, and nothing is done twice.
 
     The result lives in `net.gradient` where there is one pass; copy it to keep it.
     """
@@ -35,8 +35,10 @@ def objective_gradient(net: FlatModel, passes: list[Pass], apart: bool) -> Objec
     weights: dict[str, float] = {}
     for terms in passes:
         net.gradient.zero_()
-        ordered = sorted(terms, key=lambda term: term.role != "old")  # g_old is read off halfway
-        for group in [ordered] if together else [[term] for term in ordered]:
+        # Old first: g_old is read off halfway.
+        old_terms, new_terms = ([t for t in terms if t.role == role] for role in ("old", "new"))
+        groups = [old_terms + new_terms] if together else [old_terms, new_terms]
+        for group in filter(None, groups):
             losses: dict[str, Tensor] = {}
             for term, logits in zip(group, _logits(net, group), strict=True):
                 loss = term.weight * term.loss(logits)

@@ -210,7 +210,7 @@ class Training:
         g, old, losses = objective_gradient(self.net, self.objective.passes(draw), apart)
         # 3. Reference gradients.
         step = Step(task, n, self.net, old, losses=losses)
-        if self._needs_passes(draw):
+        if draw.references or self._needs_own_pass(draw):
             g = g.clone()  # the passes reuse the network's gradient vector
             self._add_references(step, draw)
         # 4. Projection, or whatever else the routines do to the direction and to the step.
@@ -261,24 +261,20 @@ class Training:
             self._order = (task, epoch), random.permutation(rows)
         return self._order[1][position * b : (position + 1) * b]
 
-    def _needs_passes(self, draw: Draw) -> bool:
-        """Whether the routines need gradients that the objective's own passes don't give."""
-        if draw.task == 1:
-            return False
-        own = self.objective.replays != "nothing"
-        return bool(self.needs & (Needs.PER_TASK | Needs.FROZEN_OLD)) or (
-            Needs.OLD in self.needs and not own
-        )
+    def _needs_own_pass(self, draw: Draw) -> bool:
+        """Whether the old-data gradient takes a pass apart from the objective's."""
+        without = Needs.OLD in self.needs and self.objective.replays == "nothing"
+        return draw.old is not None and (without or Needs.FROZEN_OLD in self.needs)
 
     def _add_references(self, step: Step, draw: Draw) -> None:
-        if Needs.PER_TASK in self.needs:
+        if draw.references:
             step.references = torch.stack(
                 [
                     frozen_gradient(self.net, [batch], affine=False).clone()
                     for batch in draw.references
                 ]
             )
-        if draw.old is not None and step.old is None:
+        if draw.old is not None and self._needs_own_pass(draw):
             pieces = zip(*(part.split(self.settings.batch_size) for part in draw.old), strict=True)
             batches = [Batch(*piece) for piece in pieces]
             step.old = frozen_gradient(self.net, batches, affine=True).clone()
@@ -309,7 +305,13 @@ def check_method(
 ) -> None:
     """Raise UserError where a method can't be used so."""
     objective.check(scenario, memory_per_class)
-    replays = objective.replays != "nothing" or needs_of(routines)
+    needs = needs_of(routines)
+    if Needs.OLD in needs and Needs.FROZEN_OLD in needs:
+        raise UserError(
+            "routines of one method must agree on the old-data gradient: "
+            "all with agem's reference=objective, or all with frozen"
+        )
+    replays = objective.replays != "nothing" or needs
     if replays and not objective.stores_all and memory_per_class == 0:
         raise UserError("this method replays, but with --memory-per-class 0 memory stays empty")
 

@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
             known = [name.strip(" '") for name in choice[2].split(",")]
             message += _did_you_mean(choice[1], known)
         if message.endswith("required: COMMAND"):
-            message = f"say what to do: {', '.join(self._commands())} (--help tells more)"
+            message = f"COMMAND is missing: say {', '.join(self._commands())}, or --help"
         raise UserError(message)
 
     def _commands(self) -> list[str]:
@@ -44,8 +44,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def _did_you_mean(word: str, known: list[str]) -> str:
-    close = closest(word, known, likeness=0.7)  # options are long, and have much in common
-    return f": did you mean {close!r}?" if close else ""
+    bare = {name.lstrip("-"): name for name in known}  # all options have their dashes in common
+    close = closest(word.lstrip("-"), bare)
+    return f": did you mean {bare[close]!r}?" if close else ""
 
 
 def _number(kind: type[int] | type[float], what: str) -> Callable[[str], float]:

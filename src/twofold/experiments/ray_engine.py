@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from twofold.discovery import import_file
 from twofold.errors import UserError
@@ -56,9 +56,12 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 TELL_EVERY = 1.0  # seconds between two words of one run: a thousand may be running
 LOOK_EVERY = 0.5  # seconds between two looks at what they said
+COUNT_EVERY = 5.0  # seconds between two looks at which nodes are there
 QUEUED = 2  # tasks submitted for each that can run: nobody idles, and Ray isn't flooded
 DIAL, ANSWER = 5.0, 20.0  # seconds to reach an address, and for a cluster there to answer
 OBJECTS = 100 * 2**20  # bytes of shared memory in a cluster of our own: runs are small
+
+LOST = "its node was lost"
 
 # Ray tries an address for minutes, and talks meanwhile: a process that can be stopped tries first.
 PROBE = """
@@ -157,17 +160,23 @@ def _places() -> dict[str, str]:
 
 
 class _Board:
-    """An actor beside the command on which tasks write how far they are."""
+    """An actor beside the command on which tasks write where they are and how far."""
 
     def __init__(self) -> None:
-        self._latest: dict[int, tuple[int, Status | None]] = {}
+        self._latest: dict[int, _Note] = {}
 
-    def write(self, index: int, attempt: int, status: Status | None) -> None:
-        self._latest[index] = attempt, status
+    def write(self, index: int, note: _Note) -> None:
+        self._latest[index] = note
 
-    def take(self) -> dict[int, tuple[int, Status | None]]:
+    def take(self) -> dict[int, _Note]:
         latest, self._latest = self._latest, {}
         return latest
+
+
+class _Note(NamedTuple):
+    attempt: int
+    node: str
+    status: Status | None = None  # none yet when it starts
 
 
 def _task(
@@ -196,6 +205,8 @@ class _Study:
         self._pending: dict[Any, int] = {}  # which run a task makes
         self._attempts: Counter[int] = Counter()
         self._started: set[int] = set()
+        self._nodes: dict[int, str] = {}  # where runs are being made
+        self._counted = time.monotonic()
         # Where this process is, for as long as it is: other nodes may be lost.
         beside = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         board: Any = ray.remote(_Board)
@@ -218,6 +229,7 @@ class _Study:
                 for task in self._ended():
                     self._settle(task)
                 self._read()
+                self._give_up_lost_nodes()
         finally:
             for task in self._pending:
                 ray.cancel(task, force=True)
@@ -229,8 +241,9 @@ class _Study:
             config = self._configs[index]
             folder = self._store.find(config)
             if folder is not None:
-                self._start(index)
-                self._answered(index, "outcome", Outcome("there", Run.load(folder).summary, folder))
+                outcome = Outcome("there", Run.load(folder).summary, folder)
+                self._watcher.started(index)
+                self._ledger.answered(index, "outcome", outcome)
                 continue
             self._attempts[index] += 1
             write = functools.partial(_write, self._board, index, self._attempts[index])
@@ -254,22 +267,19 @@ class _Study:
         try:
             word, what = ray.get(task)
         except (NodeDiedError, ObjectLostError, LocalRayletDiedError) as error:
-            self._started.discard(index)
-            self._ledger.died(index, "its node was lost", f"{error}\n", fault=False)
+            self._over(index)
+            self._ledger.died(index, LOST, f"{error}\n", fault=False)
         except (RayTaskError, RaySystemError) as error:  # not of the run: `attempt` catches those
             why = str(error).strip().splitlines()[-1]
             raise UserError(f"a Ray node can't make runs ({why}): is twofold installed?") from None
         except RayError as error:
-            self._started.discard(index)
+            self._over(index)
             self._ledger.died(index, "its worker died", f"{error}\n")
         else:
             if isinstance(what, Run):
                 what = self._save(what, self._placed(self._configs[index]))
-            self._answered(index, word, what)
-
-    def _answered(self, index: int, word: str, what: Any) -> None:
-        self._started.discard(index)
-        self._ledger.answered(index, word, what)
+            self._over(index)
+            self._ledger.answered(index, word, what)
 
     def _save(self, run: Run, config: Config) -> Outcome:
         """A run from a node that doesn't see the store, nor our files: they have other names."""
@@ -282,25 +292,44 @@ class _Study:
             self._started.add(index)
             self._watcher.started(index)
 
+    def _over(self, index: int) -> None:
+        """An attempt is. There may be another, elsewhere."""
+        self._started.discard(index)
+        self._nodes.pop(index, None)
+
     def _read(self) -> None:
         """What the tasks have written, unless it is about an attempt that is over."""
         if not ray.wait([self._news], timeout=0)[0]:
             return
         try:
-            news = ray.get(self._news)
+            news: dict[int, _Note] = ray.get(self._news)
         except RayError:  # the board was lost, and is restarted
             news = {}
         self._news = self._board.take.remote()
         running = set(self._pending.values())
-        for index, (number, status) in news.items():
-            if index in running and number == self._attempts[index]:
+        for index, note in news.items():
+            if index in running and note.attempt == self._attempts[index]:
+                self._nodes[index] = note.node
                 self._start(index)
-                if status is not None:
-                    self._watcher.progressed(index, status)
+                if note.status is not None:
+                    self._watcher.progressed(index, note.status)
+
+    def _give_up_lost_nodes(self) -> None:
+        """Ray tells of a node that was switched off after minutes, but knows it much sooner."""
+        if time.monotonic() - self._counted < COUNT_EVERY:
+            return
+        self._counted = time.monotonic()
+        lost = {node["NodeID"] for node in ray.nodes() if not node["Alive"]}
+        for task, index in list(self._pending.items()):
+            if self._nodes.get(index) in lost and not ray.wait([task], timeout=0)[0]:
+                del self._pending[task]
+                self._over(index)
+                self._ledger.died(index, LOST, "", fault=False)
 
 
 def _write(board: Any, index: int, attempt: int, status: Status | None) -> None:
-    board.write.remote(index, attempt, status)
+    node = ray.get_runtime_context().get_node_id()
+    board.write.remote(index, _Note(attempt, node, status))
 
 
 @contextmanager

@@ -59,17 +59,19 @@ class FlatModel:
         affine: whether its scale and shift still get gradients. GEM's references leave them out,
         as the authors' code does, so that they count neither in G nor in its products.
         """
+        training = [m.training for m in self.batch_norms]
+        trained = [p.requires_grad for p in self._affine]
         for m in self.batch_norms:
             m.eval()
         for p in self._affine:
-            p.requires_grad_(affine)
+            p.requires_grad_(p.requires_grad and affine)
         try:
             yield
         finally:
-            for m in self.batch_norms:
-                m.train()
-            for p in self._affine:
-                p.requires_grad_(True)
+            for m, was in zip(self.batch_norms, training, strict=True):
+                m.train(was)
+            for p, was in zip(self._affine, trained, strict=True):
+                p.requires_grad_(was)
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.optimize
 import torch
 from numpy.typing import NDArray
 from scipy.special import logsumexp
@@ -168,37 +169,39 @@ def correct(logits: Tensor, classes: Tensor, correction: tuple[float, float]) ->
 def fit_bias(logits: Array, y: Rows, old: Rows, new: Rows) -> tuple[float, float]:
     """argmin over (alpha, beta) of the cross-entropy over the classes seen so far (L_b).
 
-    It is convex in two variables, so Newton's method with halved steps finds the minimum. The
-    old classes enter only through their log-sum-exp, which is computed once.
+    It is convex in two variables, so a trust-region Newton method finds the minimum, also where a
+    full Newton step would lead far away. The old classes enter only through their log-sum-exp.
     """
     rest, o = logsumexp(logits[:, old], axis=1), logits[:, new]
     own = y[:, None] == new[None, :]  # where an example is of a new class, its column
     if not (np.isfinite(rest).all() and np.isfinite(o).all()):
         return 1.0, 0.0  # a diverged network has nothing to correct
+    target = np.stack([(own * o).sum(1), own.sum(1)], 1)  # what (o_k, 1) is for the right class
 
-    def value(w: Array) -> float:
+    def probabilities(w: Array) -> tuple[Array, Array]:
         q = w[0] * o + w[1]
-        return float(np.mean(np.logaddexp(rest, logsumexp(q, axis=1)) - (q * own).sum(1)))
+        total = np.logaddexp(rest, logsumexp(q, axis=1))
+        return np.exp(q - total[:, None]), total
 
-    w = np.array([1.0, 0.0])
-    best = value(w)
-    for _ in range(50):
-        q = w[0] * o + w[1]
-        p = np.exp(q - np.logaddexp(rest, logsumexp(q, axis=1))[:, None])
-        first = np.stack([(p * o).sum(1), p.sum(1)], 1)  # the expected (o_k, 1) of each example
-        gradient = (first - np.stack([(own * o).sum(1), own.sum(1)], 1)).mean(0)
-        moments = [(p * o * o).sum(1), (p * o).sum(1), p.sum(1)]
-        second = np.array(
-            [[moments[0].mean(), moments[1].mean()], [moments[1].mean(), moments[2].mean()]]
-        )
-        hessian = second - first.T @ first / len(y) + 1e-9 * np.eye(2)
-        step = np.linalg.solve(hessian, gradient)
-        if gradient @ step < 1e-12:
-            break
-        scale = 1.0
-        while (trial := value(w - scale * step)) > best and scale > 1e-6:
-            scale /= 2
-        if scale <= 1e-6:
-            break
-        w, best = w - scale * step, trial
-    return float(w[0]), float(w[1])
+    def value_and_gradient(w: Array) -> tuple[float, Array]:
+        p, total = probabilities(w)
+        expected = np.stack([(p * o).sum(1), p.sum(1)], 1)
+        return float((total - target @ w).mean()), (expected - target).mean(0)
+
+    def hessian(w: Array) -> Array:
+        p, _ = probabilities(w)
+        expected = np.stack([(p * o).sum(1), p.sum(1)], 1)
+        mixed = (p * o).sum(1).mean()
+        second = np.array([[(p * o * o).sum(1).mean(), mixed], [mixed, p.sum(1).mean()]])
+        covariance: Array = second - expected.T @ expected / len(y)
+        return covariance
+
+    fitted = scipy.optimize.minimize(
+        value_and_gradient,
+        np.array([1.0, 0.0]),
+        method="trust-exact",
+        jac=True,
+        hess=hessian,
+        options={"gtol": 1e-8, "max_trust_radius": 1e4, "maxiter": 500},
+    )
+    return float(fitted.x[0]), float(fitted.x[1])

@@ -32,9 +32,8 @@ def _component(cls: type[Component]) -> list[str]:
     hints = typing.get_type_hints(cls)
     for name, option in cls.options().items():
         choices = typing.get_args(hints[name]) if typing.get_origin(hints[name]) is Literal else ()
-        value = "|".join(choices) if choices else plain(option.default)
-        said = _said_of(name, about)
-        lines.append(f"{f'    {name}={value}':{2 * WIDTH}}{said}")
+        value = plain(option.default) + (f" ({'|'.join(choices)})" if choices else "")
+        lines.append(f"{f'    {name}={value}':{2 * WIDTH + 4}} {_said_of(name, about)}")
     return [line.rstrip() for line in lines]
 
 
