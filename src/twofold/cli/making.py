@@ -41,10 +41,10 @@ def make_all(configs: Sequence[Config], args: argparse.Namespace) -> int:
     from twofold.report.tables import summary_tables
 
     store = Store(args.out)
-    store.prepare()
     for name in dict.fromkeys(Recipe.find(config.benchmark).dataset for config in configs):
         if name is not None:
             datasets.load(name, args.data)  # once, before the workers do
+    store.prepare()
     stderr = Console(stderr=True, highlight=False)
     with Display(configs, stderr, args.json, _also(args.tensorboard)) as display:
         _engine(args).run(configs, store, args.data, display)
