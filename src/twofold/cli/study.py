@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from twofold.cli.making import add_work_options, make_all
@@ -20,7 +20,7 @@ EXAMPLES = """examples:
   twofold study run main --dry-run                   how many runs, how many done, how long
   twofold study run main --benchmark rotated-mnist --mode offline
   twofold study run gamma --method er --method 'er+gem(gamma=1,when=always)' --seeds 2
-  twofold study run main --iterations 20 --tasks 2 --eval-every 5 --out tried    a small try
+  twofold study run main --benchmark rotated-mnist --iterations 20 --seeds 1 --out tried
   twofold study run my.toml                          your own: see docs/studies.md
 """
 NARROWING = ("benchmark", "mode", "method", "lr", "batch_size")
@@ -140,23 +140,35 @@ def _foretell(configs: Sequence[Config], args: argparse.Namespace) -> None:
     for config, seconds in zip(configs, left, strict=True):
         groups.setdefault((config.benchmark, config.mode, config.method), []).append(seconds)
     if args.json:
-        for group, runs in groups.items():
-            facts = zip(("benchmark", "mode", "method"), group, strict=True)
-            counts = {"runs": len(runs), "done": runs.count(None), "seconds": _total(runs)}
-            print(json.dumps({**dict(facts), **counts}))
+        _print_objects(groups)
         return
+    _print_lines(groups)
+    to_make = [seconds for seconds in left if seconds is not None]
+    done = len(left) - len(to_make)
+    print(f"{args.study}: {len(left)} runs, {done} done, {len(to_make)} to make")
+    if to_make:
+        workers = args.workers or os.cpu_count() or 1
+        time = spoken(max(sum(to_make) / workers, max(to_make)))
+        crew = f"{workers} worker{'s' if workers > 1 else ''}"
+        print(f"About {time} on the CPU with {crew}: an estimate, made on this machine.")
+
+
+def _print_objects(groups: Mapping[tuple[str, str, str], list[float | None]]) -> None:
+    for (benchmark, mode, method), runs in groups.items():
+        names = {"benchmark": benchmark, "mode": mode, "method": method}
+        counts = {"runs": len(runs), "done": runs.count(None), "seconds": _total(runs)}
+        print(json.dumps({**names, **counts}))
+
+
+def _print_lines(groups: Mapping[tuple[str, str, str], list[float | None]]) -> None:
+    from twofold.experiments.estimate import spoken
+
     widths = [max(map(len, column)) for column in zip(*groups, strict=True)]
     for group, runs in groups.items():
         named = "  ".join(f"{name:{width}}" for name, width in zip(group, widths, strict=True))
         done = runs.count(None)
         time = "" if done == len(runs) else f", {spoken(_total(runs))} of one core"
         print(f"{named}  {len(runs):4} runs, {done:4} done{time}")
-    done = left.count(None)
-    print(f"{args.study}: {len(left)} runs, {done} done, {len(left) - done} to make")
-    if done < len(left):
-        workers = args.workers or os.cpu_count() or 1
-        time = spoken(max(_total(left) / workers, *map(_total, ([run] for run in left))))
-        print(f"About {time} on the CPU with {workers} workers: an estimate, made on this machine.")
 
 
 def _seconds_left(configs: Sequence[Config], args: argparse.Namespace) -> list[float | None]:

@@ -37,11 +37,19 @@ from twofold.experiments.local import ONE_THREAD
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, writing
 
-# Ray reads these when it is imported. A cluster of our own is nobody else's business: it listens
-# on 127.0.0.1 only, which Ray has this name for, and doesn't report its use.
-os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of the future
+# Ray reads these when it is imported.
+RAY_SETTINGS = {
+    # A cluster of our own is nobody else's business: this keeps it on 127.0.0.1.
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # otherwise it warns of the future
+    # Ask a silent node whether it is there after a minute, which is as often as nodes permit, not
+    # after five, and wait 20 seconds for its answer, not two minutes.
+    "RAY_grpc_client_keepalive_time_ms": "65000",
+    "RAY_grpc_client_keepalive_timeout_ms": "20000",
+}
+for name, value in RAY_SETTINGS.items():
+    os.environ.setdefault(name, value)
 
 import ray
 from ray.exceptions import (
@@ -56,12 +64,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 TELL_EVERY = 1.0  # seconds between two words of one run: a thousand may be running
 LOOK_EVERY = 0.5  # seconds between two looks at what they said
-COUNT_EVERY = 5.0  # seconds between two looks at which nodes are there
 QUEUED = 2  # tasks submitted for each that can run: nobody idles, and Ray isn't flooded
 DIAL, ANSWER = 5.0, 20.0  # seconds to reach an address, and for a cluster there to answer
 OBJECTS = 100 * 2**20  # bytes of shared memory in a cluster of our own: runs are small
-
-LOST = "its node was lost"
 
 # Ray tries an address for minutes, and talks meanwhile: a process that can be stopped tries first.
 PROBE = """
@@ -160,7 +165,7 @@ def _places() -> dict[str, str]:
 
 
 class _Board:
-    """An actor beside the command on which tasks write where they are and how far."""
+    """An actor beside the command on which tasks write how far they are."""
 
     def __init__(self) -> None:
         self._latest: dict[int, _Note] = {}
@@ -175,8 +180,7 @@ class _Board:
 
 class _Note(NamedTuple):
     attempt: int
-    node: str
-    status: Status | None = None  # none yet when it starts
+    status: Status | None  # none yet when it starts
 
 
 def _task(
@@ -205,8 +209,6 @@ class _Study:
         self._pending: dict[Any, int] = {}  # which run a task makes
         self._attempts: Counter[int] = Counter()
         self._started: set[int] = set()
-        self._nodes: dict[int, str] = {}  # where runs are being made
-        self._counted = time.monotonic()
         # Where this process is, for as long as it is: other nodes may be lost.
         beside = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         board: Any = ray.remote(_Board)
@@ -229,7 +231,6 @@ class _Study:
                 for task in self._ended():
                     self._settle(task)
                 self._read()
-                self._give_up_lost_nodes()
         finally:
             for task in self._pending:
                 ray.cancel(task, force=True)
@@ -267,18 +268,18 @@ class _Study:
         try:
             word, what = ray.get(task)
         except (NodeDiedError, ObjectLostError, LocalRayletDiedError) as error:
-            self._over(index)
-            self._ledger.died(index, LOST, f"{error}\n", fault=False)
+            self._started.discard(index)
+            self._ledger.died(index, "its node was lost", f"{error}\n", fault=False)
         except (RayTaskError, RaySystemError) as error:  # not of the run: `attempt` catches those
             why = str(error).strip().splitlines()[-1]
             raise UserError(f"a Ray node can't make runs ({why}): is twofold installed?") from None
         except RayError as error:
-            self._over(index)
+            self._started.discard(index)
             self._ledger.died(index, "its worker died", f"{error}\n")
         else:
             if isinstance(what, Run):
                 what = self._save(what, self._placed(self._configs[index]))
-            self._over(index)
+            self._started.discard(index)
             self._ledger.answered(index, word, what)
 
     def _save(self, run: Run, config: Config) -> Outcome:
@@ -292,11 +293,6 @@ class _Study:
             self._started.add(index)
             self._watcher.started(index)
 
-    def _over(self, index: int) -> None:
-        """An attempt is. There may be another, elsewhere."""
-        self._started.discard(index)
-        self._nodes.pop(index, None)
-
     def _read(self) -> None:
         """What the tasks have written, unless it is about an attempt that is over."""
         if not ray.wait([self._news], timeout=0)[0]:
@@ -309,27 +305,13 @@ class _Study:
         running = set(self._pending.values())
         for index, note in news.items():
             if index in running and note.attempt == self._attempts[index]:
-                self._nodes[index] = note.node
                 self._start(index)
                 if note.status is not None:
                     self._watcher.progressed(index, note.status)
 
-    def _give_up_lost_nodes(self) -> None:
-        """Ray tells of a node that was switched off after minutes, but knows it much sooner."""
-        if time.monotonic() - self._counted < COUNT_EVERY:
-            return
-        self._counted = time.monotonic()
-        lost = {node["NodeID"] for node in ray.nodes() if not node["Alive"]}
-        for task, index in list(self._pending.items()):
-            if self._nodes.get(index) in lost and not ray.wait([task], timeout=0)[0]:
-                del self._pending[task]
-                self._over(index)
-                self._ledger.died(index, LOST, "", fault=False)
-
 
 def _write(board: Any, index: int, attempt: int, status: Status | None) -> None:
-    node = ray.get_runtime_context().get_node_id()
-    board.write.remote(index, _Note(attempt, node, status))
+    board.write.remote(index, _Note(attempt, status))
 
 
 @contextmanager
