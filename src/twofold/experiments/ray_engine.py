@@ -38,18 +38,19 @@ from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, writing
 
 # Ray reads these when it is imported.
-RAY_SETTINGS = {
-    # A cluster of our own is nobody else's business: this keeps it on 127.0.0.1.
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # otherwise it warns of the future
-    # Ask a silent node whether it is there after a minute, which is as often as nodes permit, not
-    # after five, and wait 20 seconds for its answer, not two minutes.
-    "RAY_grpc_client_keepalive_time_ms": "65000",
-    "RAY_grpc_client_keepalive_timeout_ms": "20000",
-}
-for name, value in RAY_SETTINGS.items():
-    os.environ.setdefault(name, value)
+os.environ.update(
+    {
+        # A cluster of our own is nobody else's business: this keeps it on 127.0.0.1.
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # otherwise it warns of the future
+        # Ask a silent node if it is still there after a minute, which is as soon as nodes permit,
+        # not after five, and wait 20 seconds for its answer, not two minutes.
+        "RAY_grpc_client_keepalive_time_ms": "65000",
+        "RAY_grpc_client_keepalive_timeout_ms": "20000",
+        **os.environ,
+    }
+)
 
 import ray
 from ray.exceptions import (
