@@ -376,7 +376,9 @@ def test_list_names_everything_with_options(twofold: Command) -> None:
         assert re.search(rf"^ +{name} +\S", done.out, re.MULTILINE), name
     for kind in (Objective, Routine):
         for name, component in kind.known.items():
-            described = re.search(rf"^ +{name} +(\S.*\n(?: {{4}}\w+=.*\n)*)", done.out, re.MULTILINE)
+            described = re.search(
+                rf"^ +{name} +(\S.*\n(?: {{4}}\w+=.*\n)*)", done.out, re.MULTILINE
+            )
             assert described, name
             for option, field in component.options().items():
                 value = "none" if field.default is None else field.default

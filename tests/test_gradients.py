@@ -236,10 +236,12 @@ def test_a_frozen_gradient_leaves_the_network_as_it_was_after_an_error():
 
 def test_a_frozen_gradient_does_not_thaw_what_the_user_froze():
     net, _ = network(norm=True)
-    scale = next(m for m in net.module.modules() if isinstance(m, nn.BatchNorm2d)).weight
-    scale.requires_grad_(False)
-    frozen_gradient(net, [batch(True, 1, 10)], affine=False)
-    assert not scale.requires_grad
+    layer = next(m for m in net.module.modules() if isinstance(m, nn.BatchNorm2d)).eval()
+    layer.weight.requires_grad_(False)
+    frozen_gradient(net, [batch(True, 1, 10)], affine=True)
+    assert not layer.weight.requires_grad
+    assert layer.bias.requires_grad
+    assert not layer.training
 
 
 @dataclass

@@ -23,7 +23,7 @@ from twofold.cli import study as study_command
 from twofold.errors import UserError
 from twofold.experiments import estimate, studies
 from twofold.experiments.config import Config, configure
-from twofold.experiments.estimate import PAPER, Estimator, Sizes, Speed, Work, spoken
+from twofold.experiments.estimate import PAPER, Estimator, Load, Sizes, Speed, spoken
 from twofold.models import FlatModel
 from twofold.training import Settings, Training
 
@@ -535,7 +535,9 @@ def test_the_work_of_an_iteration_in_the_third_task(
 
 
 @pytest.mark.parametrize("batch_norm", [False, True])
-@pytest.mark.parametrize("method", ["finetune", "gem", "agem", "er", "joint", "bic"])
+@pytest.mark.parametrize(
+    "method", ["finetune", "gem", "agem", "er", "er+gem", "joint", "joint+gem", "bic"]
+)
 def test_the_images_are_those_that_training_forwards(method: str, batch_norm: bool) -> None:
     settings = Settings(online=True, lr=0.01, batch_size=10, seed=1)
     benchmark = class_benchmark(norm=batch_norm)
@@ -558,28 +560,28 @@ SMALL = Sizes(train=105, test=40, classes=5, image=(1, 4, 4))
     ("method", "options", "wanted"),
     [
         # 7 iterations a task; 3 evaluations (after 3, 6 and 7) of 20 images a task, and all 40
-        ("er", {}, Work(7 * 3, 7 * (10 + 20 + 20), (1 + 2 + 3) * (3 * 20 + 40))),
-        ("er", {"tasks": 2}, Work(7 * 2, 7 * (10 + 20), (1 + 2) * (3 * 20 + 40))),
-        ("finetune", {"eval_every": 1}, Work(21, 210, 6 * (7 * 20 + 40))),
+        ("er", {}, Load(7 * 3, 7 * (10 + 20 + 20), (1 + 2 + 3) * (3 * 20 + 40))),
+        ("er", {"tasks": 2}, Load(7 * 2, 7 * (10 + 20), (1 + 2) * (3 * 20 + 40))),
+        ("finetune", {"eval_every": 1}, Load(21, 210, 6 * (7 * 20 + 40))),
         # one pass over 105 images is 10 batches, unless 7 are the most
-        ("finetune", {"mode": "online"}, Work(21, 210, 6 * (3 * 20 + 40))),
-        ("finetune", {"mode": "online", "iterations": None}, Work(30, 300, 6 * (4 * 20 + 40))),
-        ("finetune", {"mode": "online", "batch_size": 50}, Work(6, 300, 6 * (1 * 20 + 40))),
-        ("finetune", {"eval_size": 1000}, Work(21, 210, 6 * (3 * 40 + 40))),
+        ("finetune", {"mode": "online"}, Load(21, 210, 6 * (3 * 20 + 40))),
+        ("finetune", {"mode": "online", "iterations": None}, Load(30, 300, 6 * (4 * 20 + 40))),
+        ("finetune", {"mode": "online", "batch_size": 50}, Load(6, 300, 6 * (1 * 20 + 40))),
+        ("finetune", {"eval_size": 1000}, Load(21, 210, 6 * (3 * 40 + 40))),
     ],
 )
-def test_the_work_of_a_run(method: str, options: dict[str, Any], wanted: Work) -> None:
+def test_the_work_of_a_run(method: str, options: dict[str, Any], wanted: Load) -> None:
     usual = {"batch_size": 10, "iterations": 7, "eval_every": 3, "eval_size": 20}
     config = configure("rotated-mnist", method, **{**usual, **options})
-    assert estimate.work(config, SMALL, batch_norm=False) == wanted
+    assert estimate.load_of(config, SMALL, batch_norm=False) == wanted
 
 
 def test_the_work_of_bic() -> None:
     """From the second task on, a tenth of the memory is judged, too, to fit its bias."""
     config = configure("split-cifar100", "bic", batch_size=10, iterations=1, tasks=2, eval_size=20)
     held_out = 2 * SMALL.classes * 10
-    images = Work(2, 10 + 20, 20 + (20 + 40) + (2 * 20 + held_out + 2 * 40))
-    assert estimate.work(config, SMALL, batch_norm=True) == images
+    images = Load(2, 10 + 20, 20 + (20 + 40) + (2 * 20 + held_out + 2 * 40))
+    assert estimate.load_of(config, SMALL, batch_norm=True) == images
 
 
 @pytest.mark.real_data
@@ -612,7 +614,7 @@ def test_a_larger_network_is_slower(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_seconds_are_work_at_a_speed(fixed_speed: None) -> None:
     config = configure("rotated-mnist", "er", iterations=10)
     assert Estimator().seconds(config) == 30
-    assert Speed(1.0, 0.1, 0.01).seconds(Work(2, 30, 400)) == pytest.approx(2 + 3 + 4)
+    assert Speed(1.0, 0.1, 0.01).seconds(Load(2, 30, 400)) == pytest.approx(2 + 3 + 4)
 
 
 def test_a_dry_run_sums_up(twofold: Command, fixed_speed: None, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -295,7 +295,7 @@ class Training:
         self.seconds[what] += time.perf_counter() - start
 
 
-def needs_of(routines: list[Routine]) -> Needs:
+def needs_of(routines: Sequence[Routine]) -> Needs:
     """What a chain asks for: all that any of its routines does."""
     return functools.reduce(operator.or_, (routine.asks() for routine in routines), Needs.NOTHING)
 

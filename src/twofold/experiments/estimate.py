@@ -8,7 +8,6 @@ program) is little beside them.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import operator
 import time
@@ -28,6 +27,7 @@ from twofold.models import FlatModel
 from twofold.objectives.base import Objective, Term, cross_entropy
 from twofold.objectives.bic import Bic
 from twofold.routines import Needs, Routine
+from twofold.training import needs_of
 
 BACKWARD = 2 / 3  # of a pass: gradients of the weights and of the layers below, beside one forward
 TIMED = 0.3  # seconds that each thing is timed for, at least
@@ -52,58 +52,58 @@ PAPER = {
 
 
 @dataclass(frozen=True)
-class Work:
+class Load:
     """What is to be done: passes with gradients, images in them, and images without gradients."""
 
     passes: float = 0
     images: float = 0
     judged: float = 0
 
-    def __add__(self, other: Work) -> Work:
-        return Work(*map(operator.add, dataclasses.astuple(self), dataclasses.astuple(other)))
+    def __add__(self, other: Load) -> Load:
+        return Load(*map(operator.add, dataclasses.astuple(self), dataclasses.astuple(other)))
 
-    def __mul__(self, times: float) -> Work:
-        return Work(*(times * part for part in dataclasses.astuple(self)))
+    def __mul__(self, times: float) -> Load:
+        return Load(*(times * part for part in dataclasses.astuple(self)))
 
 
-def work(config: Config, sizes: Sizes, batch_norm: bool) -> Work:
+def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
     """Of a whole run."""
     recipe, parts = Recipe.find(config.benchmark), config.make_components()
-    iterations = config.iterations or recipe.offline_iterations
+    iterations = recipe.offline_iterations
     if config.mode == "online":
-        one_pass = sizes.train // config.batch_size
-        iterations = min(config.iterations or one_pass, one_pass)
+        iterations = sizes.train // config.batch_size
+    iterations = min(config.iterations or iterations, iterations)
     evaluations = math.ceil(iterations / config.eval_every)
-    total = Work()
+    total = Load()
     for task in range(1, (config.tasks or recipe.tasks) + 1):
         total += iteration(*parts, task, config.batch_size, batch_norm) * iterations
         judged = task * min(config.eval_size, sizes.test)
         if isinstance(parts[0], Bic) and task > 1:  # what its bias is fitted to
             judged += task * sizes.classes * round(config.memory_per_class * parts[0].validation)
-        total += Work(judged=evaluations * judged)
-        total += Work(judged=task * sizes.test)  # all test images, once, at the task's end
+        total += Load(judged=evaluations * judged)
+        total += Load(judged=task * sizes.test)  # all test images, once, at the task's end
     return total
 
 
 def iteration(
     objective: Objective, routines: Sequence[Routine], task: int, b: int, batch_norm: bool
-) -> Work:
+) -> Load:
     """Of one training iteration: step by step what `Training._iterate` does."""
-    needs = functools.reduce(operator.or_, (r.asks() for r in routines), Needs.NOTHING)
+    needs = needs_of(routines)
     past = task - 1
     if past == 0:
-        return Work(1, b)
+        return Load(1, b)
     replayed = {"nothing": 0, "total": b, "each": past * b}[objective.replays]
     passes = task if objective.replays == "each" and batch_norm else 1
-    done = Work(passes, b + replayed)
+    done = Load(passes, b + replayed)
     if Needs.OLD in needs and replayed:  # g_old apart: another backward pass, or two forward ones
-        done = done * (1 + BACKWARD) if batch_norm else done + Work(passes=1)
+        done = done * (1 + BACKWARD) if batch_norm else done + Load(passes=1)
     if Needs.PER_TASK in needs:
-        done += Work(past, past * b)
+        done += Load(past, past * b)
     if Needs.FROZEN_OLD in needs or (Needs.OLD in needs and not replayed):
-        done += Work(1, b) * (past if objective.replays == "each" else 1)
+        done += Load(1, b) * (past if objective.replays == "each" else 1)
     if isinstance(objective, Bic):  # the previous model says what to distil
-        done += Work(judged=b + replayed)
+        done += Load(judged=b + replayed)
     return done
 
 
@@ -115,8 +115,8 @@ class Speed:
     image: float
     judged: float
 
-    def seconds(self, work: Work) -> float:
-        return work.passes * self.a_pass + work.images * self.image + work.judged * self.judged
+    def seconds(self, load: Load) -> float:
+        return load.passes * self.a_pass + load.images * self.image + load.judged * self.judged
 
 
 def calibrate(net: FlatModel, image: tuple[int, ...]) -> Speed:
@@ -170,7 +170,7 @@ class Estimator:
         key = dataclasses.replace(config, seed=0, lr=1.0).identity()
         if key not in self._seconds:
             sizes, batch_norm, speed = self._speed(config)
-            self._seconds[key] = speed.seconds(work(config, sizes, batch_norm))
+            self._seconds[key] = speed.seconds(load_of(config, sizes, batch_norm))
         return self._seconds[key]
 
     def _speed(self, config: Config) -> tuple[Sizes, bool, Speed]:

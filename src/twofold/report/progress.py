@@ -35,8 +35,7 @@ class Display:
         json: bool = False,
         also: Callable[[Path], None] = lambda folder: None,
     ) -> None:
-        several = len({config.benchmark for config in configs}) > 1
-        self._names = [escape(_name(config, several)) for config in configs]
+        self._names = [escape(name) for name in _names(configs)]
         self._console, self._json, self._also = console, json, also
         self._lines = not console.is_terminal
         self._bars: dict[int, TaskID] = {}
@@ -123,9 +122,17 @@ class Display:
         self._console.print(f"{self._names[index]}: {escape(what)}", soft_wrap=True)
 
 
-def _name(config: Config, with_benchmark: bool) -> str:
-    where = f"{config.benchmark} {config.mode} " if with_benchmark else ""
-    return f"{where}{config.method} seed {config.seed}"
+def _names(configs: Sequence[Config]) -> list[str]:
+    """Method and seed, and whatever else tells the runs apart."""
+    settings = ("benchmark", "mode", "profile", "lr", "batch_size")
+    varying = [name for name in settings if len({getattr(c, name) for c in configs}) > 1]
+    labels = {"lr": "lr ", "batch_size": "batch "}
+
+    def name(config: Config) -> str:
+        words = [f"{labels.get(key, '')}{getattr(config, key)}" for key in varying]
+        return " ".join([*words, config.method, f"seed {config.seed}"])
+
+    return [name(config) for config in configs]
 
 
 def result_text(summary: dict[str, Any]) -> str:
