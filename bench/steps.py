@@ -12,9 +12,11 @@ import argparse
 import json
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from twofold import Benchmark, Method
 from twofold.models import reduced_resnet18
@@ -33,7 +35,9 @@ def split_cifar_like() -> Benchmark:
     return _random(tasks=10, shape=(32, 32, 3), classes=100, model=lambda: reduced_resnet18(100))
 
 
-def _random(tasks, shape, classes, model) -> Benchmark:  # type: ignore[no-untyped-def]
+def _random(
+    tasks: int, shape: tuple[int, ...], classes: int, model: Callable[[], nn.Module] | None
+) -> Benchmark:
     def images(count: int) -> torch.Tensor:
         return torch.randint(256, (count, *shape), dtype=torch.uint8)
 

@@ -128,7 +128,10 @@ class Watcher:
         assert index in self.running
 
     def finished(self, index: int, summary: dict[str, Any], folder: Path, there: bool) -> None:
-        self._end("there" if there else "finished", index, folder)
+        if there:
+            self.told.append(("there", index))
+        else:
+            self._end("finished", index, folder)
 
     def busy(self, index: int) -> None:
         self._end("busy", index)
@@ -258,7 +261,6 @@ def test_a_lost_node(
     store: Store,
     config: Callable[[str], Config],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Nothing is lost, nothing is made twice, and its run goes on elsewhere from its checkpoint."""
     configs = [config(f"er+traced(run={run})") for run in range(1, 6)]
@@ -315,15 +317,11 @@ def raylet(node: Any) -> int:
 
 
 def test_workers_that_die_and_runs_that_fail(
-    joined: Cluster,
-    store: Store,
-    config: Callable[[str], Config],
-    capsys: pytest.CaptureFixture[str],
+    joined: Cluster, store: Store, config: Callable[[str], Config]
 ) -> None:
     configs = [config(f"er+{name}") for name in ("mortal", "mortal(times=2)", "broken", "traced")]
     watcher = Watcher()
     ray_engine.RayEngine(checkpoint_every=0).run(configs, store, None, watcher)
-    assert capsys.readouterr().out == ""
     assert watcher.of(0) == ["retried", "finished"]
     assert watcher.of(1) == ["retried", "failed"]
     assert watcher.of(2) == ["failed"]
@@ -383,10 +381,14 @@ def test_no_gpu(joined: Cluster, store: Store, config: Callable[[str], Config]) 
 
 @pytest.mark.parametrize("where", ["joined", "own"])
 def test_ctrl_c(where: str, cluster: Cluster, folder: Path, tmp_path: Path) -> None:
-    """One run is complete, the other goes on for ever. A cluster of our own ends with us."""
-    first, second = {"joined": (21, 22), "own": (31, 32)}[where]
+    """One run is complete, one has killed its workers, one goes on for ever.
+
+    A cluster of our own ends with us. Of Ray's news nothing gets to standard output.
+    """
+    first, second, times = {"joined": (21, 22, 3), "own": (31, 32, 4)}[where]
     options = ["--address", cluster.address] if where == "joined" else ["--workers", "2"]
-    methods = [f"er+traced(run={first})", f"er+traced(run={second},seconds=600)"]
+    methods = [f"er+traced(run={first})", f"er+mortal(times={times})"]
+    methods.append(f"er+traced(run={second},seconds=600)")
     begun = start(
         *("run", "blobs", *methods, "--batch-size", "10", "--plugin", folder / "blobs.py"),
         *("--out", tmp_path / "out", "--json", "--engine", "ray", *options),
@@ -396,7 +398,9 @@ def test_ctrl_c(where: str, cluster: Cluster, folder: Path, tmp_path: Path) -> N
         assert begun.stdout is not None
         line = begun.stdout.readline()
         assert json.loads(line)["method"] == methods[0]
-        until(lambda: len(steps(folder, second)) == 1, "the second run is on its way")
+        until(lambda: len(steps(folder, second)) == 1, "the last run is on its way")
+        deaths = folder / f"deaths-{times}"
+        until(lambda: deaths.exists() and deaths.read_text() == "xx", "its worker died twice")
         ours = {*below(begun.pid), steps(folder, second)[0][0]}
         os.killpg(begun.pid, signal.SIGINT)
         out, err = begun.communicate(timeout=30)
@@ -406,6 +410,7 @@ def test_ctrl_c(where: str, cluster: Cluster, folder: Path, tmp_path: Path) -> N
     assert begun.returncode == 130, err
     assert out == ""
     assert "Traceback" not in err
+    assert f"er+mortal(times={times}) seed 142: its worker died; trying once more" in err
     assert one_line(err[err.rindex("twofold: ") :])
     until(lambda: not any(map(running, ours)), "none of our processes is left", 10)
     assert len(runs_in(tmp_path / "out")) == 1

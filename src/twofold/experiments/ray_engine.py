@@ -95,6 +95,9 @@ class RayEngine:
     def run(
         self, configs: Sequence[Config], store: Store, data: Path | None, watcher: Watcher
     ) -> None:
+        ledger = Ledger(configs, store, watcher)
+        if not ledger:
+            return
         used = {plugin for config in configs for plugin in config.plugins}
         plugins = {plugin: Path(plugin).read_bytes() for plugin in used}
         hushed: Any = _Hushed(sys.stdout)
@@ -102,7 +105,7 @@ class RayEngine:
             self._check(configs)
             with _token(store) as token:
                 errand = _Errand(store.folder, token, data, plugins, self.checkpoint_every)
-                _Study(configs, store, watcher, errand, self).run()
+                _Study(configs, store, watcher, ledger, errand, self).run()
 
     def _check(self, configs: Sequence[Config]) -> None:
         """What Ray would have us wait for in vain."""
@@ -201,12 +204,12 @@ class _Study:
         configs: Sequence[Config],
         store: Store,
         watcher: Watcher,
+        ledger: Ledger,
         errand: _Errand,
         engine: RayEngine,
     ) -> None:
         self._configs, self._store, self._watcher = configs, store, watcher
-        self._errand, self._engine = errand, engine
-        self._ledger = Ledger(configs, store, watcher)
+        self._ledger, self._errand, self._engine = ledger, errand, engine
         self._pending: dict[Any, int] = {}  # which run a task makes
         self._attempts: Counter[int] = Counter()
         self._started: set[int] = set()
@@ -237,16 +240,10 @@ class _Study:
                 ray.cancel(task, force=True)
 
     def _submit(self) -> None:
-        """As many as there is room for. A complete run needs no task."""
+        """As many as there is room for."""
         room = self._engine.room()
         while len(self._pending) < room and (index := self._ledger.next()) is not None:
             config = self._configs[index]
-            folder = self._store.find(config)
-            if folder is not None:
-                outcome = Outcome("there", Run.load(folder).summary, folder)
-                self._watcher.started(index)
-                self._ledger.answered(index, "outcome", outcome)
-                continue
             self._attempts[index] += 1
             write = functools.partial(_write, self._board, index, self._attempts[index])
             task = self._task.remote(self._errand, self._placed(config), config.identity(), write)
