@@ -399,6 +399,17 @@ def test_the_bias_fit_is_never_worse_than_no_correction(seed, examples, log_scal
     assert bias_loss(fit, logits, y, old, new) <= before * (1 + 1e-12) + 1e-12
 
 
+@pytest.mark.parametrize("scale", [1e20, 1e30, 1e33, 1e36])
+def test_a_network_about_to_diverge_has_a_bias_fit_that_is_no_worse(scale):
+    """Logits that single precision still holds, at one evaluation of a run that goes astray."""
+    for seed in range(10):
+        logits, y, old, new = bias_problem(seed, 20, 3, 2, scale)
+        fit = fit_bias(logits, y, old, new)
+        assert np.isfinite(fit).all()
+        before = bias_loss((1.0, 0.0), logits, y, old, new)
+        assert bias_loss(fit, logits, y, old, new) <= before * (1 + 1e-12)
+
+
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
 def test_a_diverged_network_is_not_corrected(wrong):
     logits, y, old, new = bias_problem(0, 20, 3, 2)

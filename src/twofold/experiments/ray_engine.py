@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import io
 import logging
 import os
 import signal
@@ -270,7 +271,7 @@ class _Study:
             self._ledger.died(index, "its node was lost", f"{error}\n", fault=False)
         except (RayTaskError, RaySystemError) as error:  # not of the run: `attempt` catches those
             why = str(error).strip().splitlines()[-1]
-            raise UserError(f"a Ray node can't make runs ({why}): is twofold installed?") from None
+            raise UserError(f"a Ray node can't make runs: {why} (is twofold there?)") from None
         except RayError as error:
             self._started.discard(index)
             self._ledger.died(index, "its worker died", f"{error}\n")
@@ -343,8 +344,9 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
             ) from error
         yield
     finally:
-        with _interrupts_put_off():
-            ray.shutdown()  # a cluster that we joined goes on
+        # A cluster that we joined goes on. What Ray has to say in the end is not for our output.
+        with _interrupts_put_off(), contextlib.redirect_stdout(io.StringIO()):
+            ray.shutdown()
 
 
 def _connect(address: str | None, workers: int | None) -> None:
@@ -379,7 +381,7 @@ def _interrupts_put_off() -> Iterator[None]:
 
 def _probe(address: str) -> None:
     """Complain now, in one line, if there is no cluster that this process can join."""
-    host, _, port = address.rpartition(":")
+    host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=DIAL).close()
@@ -390,8 +392,8 @@ def _probe(address: str) -> None:
         done = subprocess.run(probe, capture_output=True, text=True, timeout=ANSWER)
     except subprocess.TimeoutExpired:
         raise UserError(
-            f"no Ray cluster at {address} that knows this machine: join it to the cluster with "
-            f"`ray start --address {address}`, or give the command on one of its nodes"
+            f"no Ray cluster at {address}, or none that has this machine for a node "
+            f"(`ray start --address {address}` makes it one)"
         ) from None
     if done.returncode != 0:
         why = done.stderr.strip().splitlines()[-1].partition(": ")[2]
