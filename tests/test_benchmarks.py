@@ -273,9 +273,10 @@ def test_domain_cifar100(need):
 
 
 @pytest.mark.real_data
-def test_rotated_mnist(data_folder):
-    data = load("mnist", data_folder)
-    benchmark = Recipe.find("rotated-mnist").build(142, data_folder)
+def test_rotated_mnist(need):
+    folder = need("mnist")
+    data = load("mnist", folder)
+    benchmark = Recipe.find("rotated-mnist").build(142, folder)
     assert benchmark.scenario == "domain"
     assert [(len(t.train), len(t.test)) for t in benchmark.tasks] == 3 * [(60_000, 10_000)]
     mean, deviation = 0.1307, 0.3081  # of the unrotated images, used for all rotations

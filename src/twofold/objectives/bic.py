@@ -29,6 +29,7 @@ from twofold.models import FlatModel
 from twofold.objectives.base import Draw, Loss, Objective, Pass, Term
 
 TEMPERATURE = 2.0
+DIVERGED = 1e12  # a logit as large as this, or not a number at all
 Array = NDArray[np.float64]
 
 
@@ -174,8 +175,8 @@ def fit_bias(logits: Array, y: Rows, old: Rows, new: Rows) -> tuple[float, float
     """
     rest, o = logsumexp(logits[:, old], axis=1), logits[:, new]
     own = y[:, None] == new[None, :]  # where an example is of a new class, its column
-    if not (np.isfinite(rest).all() and np.isfinite(o).all()):
-        return 1.0, 0.0  # a diverged network has nothing to correct
+    if not (np.abs(rest).max() < DIVERGED and np.abs(o).max() < DIVERGED):
+        return 1.0, 0.0  # a network that diverges has nothing to correct
     target = np.stack([(own * o).sum(1), own.sum(1)], 1)  # what (o_k, 1) is for the right class
 
     def probabilities(w: Array) -> tuple[Array, Array]:

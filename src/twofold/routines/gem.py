@@ -74,10 +74,9 @@ class Gem(Routine, name="gem"):
 
     def weights(self, gram: Array, dots: Array) -> Array | None:
         """v*, by the chosen rule, from GG' and Gg. None if there is no solution to be had."""
-        gamma = self.gamma if self.rule != "none" else 0.0
-        bound = gamma if self.rule == "bound" else 0.0
+        bound = self.gamma if self.rule == "bound" else 0.0
         v = solve_dual(gram + self.ridge * np.eye(len(gram)), dots, bound)
-        return v + gamma if v is not None and self.rule == "added" else v
+        return v + self.gamma if v is not None and self.rule == "added" else v
 
 
 def solve_dual(P: Array, q: Array, bound: float) -> Array | None:
