@@ -325,3 +325,28 @@ def test_the_frame_holds_all_curves(finished_store):
                "norm_ratio", "loss_new", "loss_old"}  # fmt: skip
     assert columns <= set(frame.columns)
     assert Counter(frame["task"]) == {1: 12, 2: 12, 3: 12}
+
+
+def test_runs_go_to_the_devices_given_in_turn(tmp_path):
+    """As with several runs on each GPU: one worker for each time that a device is named."""
+    from twofold.experiments.local import LocalEngine
+
+    class Watch:
+        def __init__(self):
+            self.heard = []
+
+        def __getattr__(self, name):
+            return lambda index, *rest, **more: self.heard.append((name, index))
+
+    diary = tmp_path / "diary"
+    method = f"er+slow(seconds=0.02,diary={diary})"
+    configs = [
+        twofold.configure("toy", method, batch_size=10, seed=seed, plugins=[str(PLUGIN)])
+        for seed in (1, 2)
+    ]
+    store, watch = twofold.Store(tmp_path / "runs"), Watch()
+    store.prepare()
+    LocalEngine(devices=["cpu", "cpu:0"]).run(configs, store, None, watch)
+    assert sorted(index for word, index in watch.heard if word == "finished") == [0, 1]
+    assert len({line.split()[0] for line in diary.read_text().splitlines()}) == 2
+    assert {run.config.device for run in store.runs()} == {"cpu", "cpu:0"}
