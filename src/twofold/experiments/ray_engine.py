@@ -74,7 +74,10 @@ OBJECTS = 100 * 2**20  # bytes of shared memory in a cluster of our own: runs ar
 PROBE = """
 import logging, sys
 import ray
-ray.init(sys.argv[1], log_to_driver=False, logging_level=logging.CRITICAL)
+try:
+    ray.init(sys.argv[1], log_to_driver=False, logging_level=logging.CRITICAL)
+except Exception as error:
+    sys.exit(" ".join(str(error).split()) or repr(error))
 """
 
 
@@ -390,13 +393,17 @@ def _probe(address: str) -> None:
     try:
         probe = [sys.executable, "-c", PROBE, address]
         done = subprocess.run(probe, capture_output=True, text=True, timeout=ANSWER)
-    except subprocess.TimeoutExpired:
-        raise UserError(
-            f"no Ray cluster at {address}, or none that has this machine for a node "
-            f"(`ray start --address {address}` makes it one)"
-        ) from None
+    except subprocess.TimeoutExpired as error:
+        if b"Unauthenticated" in (error.stderr or b""):
+            why = f"the Ray cluster at {address} wants its token: set RAY_AUTH_MODE=token"
+        else:
+            why = (
+                f"no Ray cluster at {address}, or none that has this machine for a node "
+                f"(`ray start --address {address}` makes it one)"
+            )
+        raise UserError(why) from None
     if done.returncode != 0:
-        why = done.stderr.strip().splitlines()[-1].partition(": ")[2]
+        why = done.stderr.strip().splitlines()[-1]
         raise UserError(f"can't join the Ray cluster at {address}: {why}")
 
 
