@@ -18,7 +18,8 @@ from twofold.benchmarks import Batch, Benchmark
 from twofold.benchmarks.base import Rows, Scenario
 from twofold.curves import Columns, Curves
 from twofold.errors import UserError
-from twofold.evaluation.continual import Evaluator
+from twofold.evaluation.continual import Evaluator, Precision
+from twofold.evaluation.schedule import Schedule
 from twofold.gradients import frozen_gradient, objective_gradient
 from twofold.memory import Grouping, Memory, sample
 from twofold.models import FlatModel
@@ -38,7 +39,9 @@ class Settings:
     iterations: int | None = None  # at most so many a task
     tasks: int | None = None  # only the first so many
     eval_every: int = 1
+    eval_schedule: str = "every"
     eval_size: int = 1000
+    eval_precision: Precision = "fp32"
     memory_per_class: int = 100
     memory_grouping: Grouping = "class-task"
     momentum: float = 0.9
@@ -88,6 +91,7 @@ class Training:
         grouping: Grouping = "class-task" if objective.stores_all else settings.memory_grouping
         self.memory = Memory(labels, settings.memory_per_class, grouping)
         self.evaluator = Evaluator(benchmark, self.net, settings.eval_size, settings.seed)
+        self.schedule = Schedule.parse(settings.eval_schedule, settings.eval_every)
         self.task, self.n = 1, 0  # the task being learned, and how many of its iterations are done
         self.curves = Curves(len(self.tasks))
         self.task_ends: list[list[float]] = []
@@ -122,7 +126,7 @@ class Training:
             for n in range(self.n + 1, count + 1):
                 with self._timed("training"):
                     self.curves.add(task, self._iterate(task, n, rows))
-                if n % self.settings.eval_every == 0 or n == count:
+                if n == count or self.schedule.due(n):
                     with self._timed("evaluation"), self._evaluated():
                         accuracy = self.evaluator.subset(task, self.objective.judged)
                     self.curves.judged(accuracy)

@@ -14,6 +14,7 @@ EXAMPLES = """examples:
   twofold run split-cifar100 bic+agem --mode online --profile published
   twofold run rotated-mnist 'er+gem(gamma=0.1,when=always)' --json
 """
+SCHEDULE = "every (default), or dense:100:10: each of a task's first 100, then every 10th"
 PASSED = [
     "mode",
     "lr",
@@ -28,7 +29,9 @@ PASSED = [
     "reset_momentum",
     "device",
     "eval_every",
+    "eval_schedule",
     "eval_size",
+    "eval_precision",
 ]
 
 
@@ -63,7 +66,9 @@ def add(commands: Any) -> None:
     add("--plugin", action="append", default=[], metavar="FILE.py", help="your own components")
     add = parser.add_argument_group("how to judge it").add_argument
     add("--eval-every", type=whole, default=1, metavar="N", help="every so many iterations (1)")
+    add("--eval-schedule", default="every", metavar="SCHEDULE", help=SCHEDULE)
     add("--eval-size", type=whole, default=1000, metavar="N", help="test images a task (1000)")
+    add("--eval-precision", default="fp32", help="fp32 (default), or bf16 with checks: faster")
     add_work_options(parser)
 
 

@@ -29,7 +29,9 @@ REPLACING = (
     "iterations",
     "tasks",
     "eval_every",
+    "eval_schedule",
     "eval_size",
+    "eval_precision",
     "memory_per_class",
     "device",
 )
@@ -79,7 +81,9 @@ def _add_run(actions: Any) -> None:
     add("--iterations", type=whole, metavar="N", help="at most N a task")
     add("--tasks", type=whole, metavar="N", help="only the first N tasks")
     add("--eval-every", type=whole, metavar="N", help="judge after every N iterations")
+    add("--eval-schedule", metavar="SCHEDULE", help="every, or such as dense:100:10")
     add("--eval-size", type=whole, metavar="N", help="test images a task")
+    add("--eval-precision", metavar="PRECISION", help="fp32, or bf16")
     add("--memory-per-class", type=whole, metavar="N", help="examples kept")
     add("--device", help="cpu, cuda, ...")
     add("--plugin", action="append", default=[], metavar="FILE.py", help="your own components")

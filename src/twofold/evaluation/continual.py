@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from twofold.memory import sample
 from twofold.models import FlatModel
 from twofold.streams import stream
 
+Precision = Literal["fp32", "bf16"]
 Judged = Callable[[Tensor], Tensor]  # from logits to those whose largest is the prediction
 
 

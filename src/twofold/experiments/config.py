@@ -8,7 +8,7 @@ import json
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -18,6 +18,8 @@ from twofold.benchmarks import Benchmark, Recipe
 from twofold.benchmarks.base import Whitening
 from twofold.discovery import import_file
 from twofold.errors import UserError, unknown
+from twofold.evaluation.continual import Precision
+from twofold.evaluation.schedule import Schedule
 from twofold.experiments.profiles import profile as find_profile
 from twofold.memory import Grouping
 from twofold.method import Method
@@ -59,6 +61,8 @@ class Config:
     device: str
     components: list[tuple[str, dict[str, Any]]]  # objective, routines: all options, as in force
     plugins: list[str]  # files that define components of the user's own
+    eval_schedule: str = "every"
+    eval_precision: Precision = "fp32"
 
     def make_components(self) -> tuple[Objective, list[Routine]]:
         (objective, options), *routines = self.components
@@ -78,6 +82,10 @@ class Config:
         for name in ("method", "profile"):  # said in full by the components and the rest
             del decisive[name]
         del decisive["device"]  # a study may move to other machines
+        for field in dataclasses.fields(self):
+            # Younger than the first runs, which are to keep their identities.
+            if field.default is not MISSING and decisive[field.name] == field.default:
+                del decisive[field.name]
         decisive["plugins"] = [_digest(Path(plugin)) for plugin in self.plugins]
         text = json.dumps(decisive, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
@@ -118,7 +126,9 @@ def configure(
     iterations: int | None = None,
     tasks: int | None = None,
     eval_every: int = 1,
+    eval_schedule: str = "every",
     eval_size: int = 1000,
+    eval_precision: Precision = "fp32",
     memory_per_class: int = 100,
     memory_grouping: Grouping | None = None,
     whitening: Whitening | None = None,
@@ -155,6 +165,7 @@ def configure(
     for name, value, choices in (
         ("memory grouping", memory_grouping, get_args(Grouping)),
         ("whitening", whitening, get_args(Whitening)),
+        ("eval precision", eval_precision, get_args(Precision)),
     ):
         if value is not None and value not in choices:
             raise unknown(name, str(value), choices)
@@ -181,6 +192,8 @@ def configure(
         device=device,
         components=[(part.name, part.explicit()) for part in (objective, *routines)],
         plugins=list(plugins),
+        eval_schedule=Schedule.parse(eval_schedule, eval_every).text,
+        eval_precision=eval_precision,
     )
 
 

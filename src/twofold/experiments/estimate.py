@@ -8,7 +8,6 @@ program) is little beside them.
 from __future__ import annotations
 
 import dataclasses
-import math
 import operator
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ import torch
 from torch import Tensor
 
 from twofold.benchmarks import Recipe
+from twofold.evaluation.schedule import Schedule
 from twofold.experiments.config import Config
 from twofold.experiments.execution import one_thread
 from twofold.gradients import objective_gradient
@@ -73,7 +73,7 @@ def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
     if config.mode == "online":
         iterations = sizes.train // config.batch_size
     iterations = min(config.iterations or iterations, iterations)
-    evaluations = math.ceil(iterations / config.eval_every)
+    evaluations = Schedule.parse(config.eval_schedule, config.eval_every).count(iterations)
     total = Load()
     for task in range(1, (config.tasks or recipe.tasks) + 1):
         total += iteration(*parts, task, config.batch_size, batch_norm) * iterations
