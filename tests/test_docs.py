@@ -45,15 +45,17 @@ def test_the_readme_example_with_own_tensors_runs(tmp_path):
 
 def test_the_routine_of_contributing_works(tmp_path):
     (code,) = python_blocks("CONTRIBUTING.md")
-    (tmp_path / "clip.py").write_text(code)
+    (tmp_path / "sign.py").write_text(code)
+    assert "sign" not in Routine.known
     try:
-        import_file(str(tmp_path / "clip.py"))
-        run = twofold.run(domain_benchmark(), "er+clip(0.001)", batch_size=10)
+        import_file(str(tmp_path / "sign.py"))
+        run = twofold.run(domain_benchmark(), "er+sign(0.001)", batch_size=10)
+        assert run.curves["projected"].all()
         assert run.curves["norm_ratio"].max() < 0.5
-        with pytest.raises(twofold.UserError, match="clip's limit"):
-            twofold.configure("rotated-mnist", "er+clip(-1)")
+        with pytest.raises(twofold.UserError, match="sign's scale"):
+            twofold.configure("rotated-mnist", "er+sign(-1)")
     finally:
-        Routine.known.pop("clip", None)
+        Routine.known.pop("sign", None)
 
 
 @pytest.mark.parametrize("document", ["README.md", *map(str, Path("docs").glob("*.md"))])

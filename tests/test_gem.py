@@ -29,8 +29,8 @@ def problem(seed: int, constraints: int, dimensions: int = 30, scale: float = 1.
     return scale * random.normal(size=dimensions), G
 
 
-def step(G) -> Step:
-    return Step(task=len(G) + 1, iteration=1, net=None, references=torch.as_tensor(G))
+def step(G, g=None) -> Step:
+    return Step(task=len(G) + 1, iteration=1, net=None, g=g, references=torch.as_tensor(G))
 
 
 def project(g, G, **options) -> np.ndarray:
@@ -182,7 +182,7 @@ def test_one_constraint_is_agem_up_to_the_ridge(seed):
     gem = project(g, G, gamma=0.0)
     v = -(G[0] @ g) / (G[0] @ G[0] + RIDGE)
     np.testing.assert_allclose(gem, g + v * G[0], rtol=1e-10)
-    agem = Agem().direct(torch.as_tensor(g), Step(2, 1, None, old=torch.as_tensor(G[0])))
+    agem = Agem().direct(torch.as_tensor(g), Step(2, 1, None, None, torch.as_tensor(G[0])))
     np.testing.assert_allclose(project(g, G, gamma=0.0, ridge=1e-12), agem, atol=1e-9)
     assert not np.allclose(g, agem)
 
@@ -229,7 +229,7 @@ def test_vanishing_references_leave_the_gradient_as_it_is():
 
 def test_the_first_task_has_no_constraints():
     g = torch.ones(3)
-    assert Gem(when="always").direct(g, Step(1, 1, None)) is g
+    assert Gem(when="always").direct(g, Step(1, 1, None, g)) is g
 
 
 @pytest.mark.parametrize("options", [{"gamma": -0.1}, {"ridge": 0.0}, {"ridge": -1.0}])

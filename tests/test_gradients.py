@@ -199,7 +199,7 @@ def test_a_frozen_gradient_is_autograds_in_eval_mode(norm, affine):
     if not affine:
         expected[where] = 0
     net.gradient.fill_(7)  # what is left of an earlier pass must not count
-    actual = frozen_gradient(net, [one], affine=affine)
+    actual, _ = frozen_gradient(net, [one], affine=affine)
     torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-6)
     assert affine or not actual[where].any()
 
@@ -208,8 +208,10 @@ def test_a_frozen_gradient_is_autograds_in_eval_mode(norm, affine):
 def test_a_frozen_gradient_is_the_mean_over_unequal_batches(norm):
     net, _ = network(norm)
     parts = [batch(norm, 1, 9), batch(norm, 2, 4)]
-    split = frozen_gradient(net, parts, affine=True).clone()
-    whole = frozen_gradient(net, [joined(parts)], affine=True)
+    split, loss = frozen_gradient(net, parts, affine=True)
+    split = split.clone()
+    whole, same = frozen_gradient(net, [joined(parts)], affine=True)
+    torch.testing.assert_close(loss, same)
     torch.testing.assert_close(split, whole, rtol=1e-4, atol=1e-6)
 
 

@@ -18,7 +18,7 @@ from commandline import Command, one_line, process, runs_in
 from torch import nn
 from toys import class_benchmark
 
-from twofold import Method, Recipe, Store, datasets
+from twofold import Method, Recipe, Routine, Store, datasets
 from twofold.cli import study as study_command
 from twofold.errors import UserError
 from twofold.experiments import estimate, studies
@@ -105,6 +105,7 @@ def printed(name: str, *more: str) -> set[tuple[Any, ...]]:
         ("projection-rule", 2 * 2 * 5),
         # 3 learning rates; batch sizes: 1 offline, 3 online
         ("appendix", (11 * 2 + 13 * 2) * 3 * (1 + 3) * 5),
+        ("trajectories", (16 * 2 * 2 + 8 * 2) * 5),  # objectives and modes; two of CIFAR-100
     ],
 )
 def test_the_number_of_runs(study: str, count: int) -> None:
@@ -116,7 +117,8 @@ def test_the_number_of_runs(study: str, count: int) -> None:
 
 
 def test_there_are_no_others() -> None:
-    assert studies.names() == ["appendix", "gamma", "main", "projection-rule", "sota", "timing"]
+    paper = ["appendix", "gamma", "main", "projection-rule", "sota", "timing"]
+    assert studies.names() == [*paper, "trajectories"]
 
 
 def test_the_appendix_has_2880_runs_and_all_printed_cells() -> None:
@@ -167,6 +169,29 @@ def test_the_projection_rules() -> None:
     assert {config.benchmark for config in made} == set(DOMAIN)
 
 
+def test_the_trajectories_try_every_routine_that_the_package_brings() -> None:
+    made = [c for c in runs_of("trajectories") if c.benchmark == "rotated-mnist"]
+    shipped = {
+        name
+        for name, routine in Routine.known.items()
+        if routine.__module__.startswith("twofold.") and ":" not in name  # torchjd's are optional
+    }
+    assert len(shipped) > 10
+    for objective in ("er", "joint"):
+        own = [c for c in made if c.components[0][0] == objective]
+        tried = {name for config in own for name, _ in config.components[1:]}
+        assert {*tried, "sgd"} >= shipped
+        assert {c.mode for c in own} == {"offline", "online"}
+    main = {(c.lr, c.batch_size, c.mode) for c in runs_of("main") if c.benchmark == "rotated-mnist"}
+    assert {(c.lr, c.batch_size, c.mode) for c in made} == main
+
+
+def test_the_trajectories_on_cifar_are_reduced_where_only_evaluation_is() -> None:
+    made = [c for c in runs_of("trajectories") if c.benchmark != "rotated-mnist"]
+    assert {c.benchmark for c in made} == {"domain-cifar100", "split-cifar100"}
+    assert {(c.eval_schedule, c.eval_size) for c in made} == {("dense:50:50", 250)}
+
+
 @pytest.mark.parametrize("study", studies.names())
 def test_every_run_is_as_the_text_says_and_can_be_made(study: str) -> None:
     for config in runs_of(study):
@@ -183,6 +208,7 @@ def test_studies_share_runs() -> None:
     assert len(identities["gamma"] & identities["main"]) == 2 * 5  # er
     assert len(identities["projection-rule"] & identities["gamma"]) == 2 * 5
     assert len(identities["projection-rule"] & identities["main"]) == 2 * 5
+    assert len(identities["trajectories"] & identities["main"]) == 6 * 2 * 5  # MNIST's, two modes
 
 
 # Files

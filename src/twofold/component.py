@@ -16,7 +16,9 @@ import dataclasses
 import math
 import types
 import typing
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field
+from functools import cache
 from typing import Any, ClassVar, Literal, Self, cast
 
 from twofold.errors import UserError, unknown
@@ -28,21 +30,31 @@ class Component:
     name: ClassVar[str]
     kind: ClassVar[str]
     known: ClassVar[dict[str, type[Component]]]
+    families: ClassVar[dict[str, Callable[[str], type[Component]]]]  # `torchjd:UPGrad` is of one
     context: ClassVar[tuple[str, ...]] = ()  # attributes that a run sets, not the component
 
     def __init_subclass__(cls, *, name: str | None = None, kind: str | None = None) -> None:
         super().__init_subclass__()
         if kind is not None:  # Objective and Routine themselves: each starts a registry
-            cls.kind, cls.known = kind, {}
+            cls.kind, cls.known, cls.families = kind, {}, {}
         if name is not None:
             cls.name = name
             cls.known[name] = cls
 
     @classmethod
+    def knows(cls, name: str) -> bool:
+        """Whether `name` is, or would be, one of this kind."""
+        return name in cls.known or name.partition(":")[0] in cls.families
+
+    @classmethod
     def find(cls, name: str) -> type[Self]:
         """The component of this kind with this name."""
+        family, _, member = name.partition(":")
+        if family in cls.families:
+            return cast(type[Self], cls.families[family](member))
         if name not in cls.known:
-            raise unknown(cls.kind, name, cls.known)
+            families = [f"{family}:NAME" for family in cls.families]
+            raise unknown(cls.kind, name, [*cls.known, *families])
         return cast(type[Self], cls.known[name])
 
     @classmethod
@@ -54,11 +66,15 @@ class Component:
     @classmethod
     def make(cls, options: dict[str, Any]) -> Self:
         """One with these options, each checked against its field's type."""
-        hints = typing.get_type_hints(cls)
+        hints = _hints(cast(type, cls))
         known = cls.options()
         for key in options:
             if key not in known:
                 raise unknown(f"option of {cls.name}", key, known)
+        for key, option in known.items():
+            default = (option.default, option.default_factory)
+            if key not in options and default == (MISSING, MISSING):
+                raise UserError(f"{cls.name} needs its option {key}: {cls.name}({key}=...)")
         return cls(**{k: _convert(v, hints[k], f"{cls.name}'s {k}") for k, v in options.items()})
 
     def explicit(self) -> dict[str, Any]:
@@ -81,6 +97,9 @@ def require(condition: bool, message: str) -> None:
     """For `__post_init__`: an option out of its range is the user's to mend."""
     if not condition:
         raise UserError(message)
+
+
+_hints = cache(typing.get_type_hints)  # reading them takes a millisecond, and a study asks often
 
 
 def _convert(value: Any, hint: Any, what: str) -> Any:

@@ -31,7 +31,7 @@ class Curves:
         self._tasks = tasks
         self._settled: list[dict[str, NDArray[np.float32]]] = []
         self._open: list[dict[str, Tensor | float]] = []
-        self._accuracies: list[Tensor | None] = []
+        self._accuracies: list[dict[str, Tensor]] = []
         self._length = 0
 
     def __len__(self) -> int:
@@ -40,12 +40,17 @@ class Curves:
     def add(self, task: int, values: Mapping[str, Tensor | float]) -> None:
         """What an iteration of a task had to say."""
         self._open.append({"task": task, **RECORDED, **values})
-        self._accuracies.append(None)
+        self._accuracies.append({})
         self._length += 1
 
-    def judged(self, accuracies: Tensor) -> None:
-        """The accuracies on the tasks seen so far, after the iteration added last."""
-        self._accuracies[-1] = accuracies
+    def judged(self, accuracies: Tensor, raw: Tensor | None = None) -> None:
+        """The accuracies on the tasks seen so far, after the iteration added last.
+
+        raw: those of the weights that are trained, where others are judged.
+        """
+        self._accuracies[-1] = {"accuracy": accuracies}
+        if raw is not None:
+            self._accuracies[-1]["raw_accuracy"] = raw
 
     def columns(self) -> Columns:
         """All columns, of equal length. An accuracy is NaN where its task was not evaluated."""
@@ -79,10 +84,11 @@ class Curves:
             name: np.array([float(row.get(name, np.nan)) for row in self._open], np.float32)
             for name in names
         }
-        table = np.full((len(self._open), self._tasks), np.nan, np.float32)
-        for row, accuracies in enumerate(self._accuracies):
-            if accuracies is not None:
-                table[row, : len(accuracies)] = accuracies.cpu().numpy()
-        part |= {f"accuracy_{k + 1}": table[:, k] for k in range(self._tasks)}
+        for kind in dict.fromkeys(["accuracy", *(k for row in self._accuracies for k in row)]):
+            table = np.full((len(self._open), self._tasks), np.nan, np.float32)
+            for row, accuracies in enumerate(self._accuracies):
+                if kind in accuracies:
+                    table[row, : len(accuracies[kind])] = accuracies[kind].cpu().numpy()
+            part |= {f"{kind}_{k + 1}": table[:, k] for k in range(self._tasks)}
         self._settled.append(part)
         self._open, self._accuracies = [], []

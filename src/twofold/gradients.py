@@ -62,17 +62,20 @@ def objective_gradient(net: FlatModel, passes: list[Pass], apart: bool) -> Objec
     )
 
 
-def frozen_gradient(net: FlatModel, batches: list[Batch], affine: bool) -> Tensor:
-    """The gradient of the mean cross-entropy over the batches, with batch norm frozen.
+def frozen_gradient(net: FlatModel, batches: list[Batch], affine: bool) -> tuple[Tensor, Tensor]:
+    """The mean cross-entropy over the batches with batch norm frozen: its gradient, and itself.
 
     Frozen, an image's loss does not depend on the others, so batches may go one by one.
     """
-    total = sum(len(batch.y) for batch in batches)
+    count = sum(len(batch.y) for batch in batches)
+    total = torch.zeros((), device=net.values.device)
     net.gradient.zero_()
     with net.frozen_batch_norm(affine):
         for batch in batches:
-            _backward(cross_entropy(batch.y)(net(batch.x)) * (len(batch.y) / total))
-    return net.gradient
+            loss = cross_entropy(batch.y)(net(batch.x)) * (len(batch.y) / count)
+            _backward(loss)
+            total += loss.detach()
+    return net.gradient, total
 
 
 def _logits(net: FlatModel, terms: Pass) -> list[Tensor]:

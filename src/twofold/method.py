@@ -26,12 +26,12 @@ class Method:
     def parse(cls, text: str) -> Method:
         """`gem` alone means `finetune+gem`; `er` means `er+sgd`."""
         first, *rest = split_parts(text)
-        if first.name not in Objective.known:
-            if first.name not in Routine.known:
+        if not Objective.knows(first.name):
+            if not Routine.knows(first.name):
                 raise unknown("method", first.name, [*Objective.known, *Routine.known])
             first, rest = Part("finetune"), [first, *rest]
         for part in rest:
-            if part.name in Objective.known:
+            if Objective.knows(part.name):
                 raise UserError(
                     f"method {text!r}: {part.name!r} is an objective, and a method has one, "
                     "written first"

@@ -14,7 +14,14 @@ from typing import Literal
 import numpy as np
 
 Purpose = Literal[
-    "initialisation", "batches", "memory", "replay", "mixing", "evaluation", "augmentation"
+    "initialisation",
+    "batches",
+    "memory",
+    "replay",
+    "mixing",
+    "evaluation",
+    "augmentation",
+    "routine",
 ]
 
 

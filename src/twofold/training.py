@@ -18,12 +18,13 @@ from twofold.benchmarks import Batch, Benchmark
 from twofold.benchmarks.base import Rows, Scenario
 from twofold.curves import Columns, Curves
 from twofold.errors import UserError
-from twofold.evaluation.continual import Evaluator, Precision
+from twofold.evaluation.continual import Evaluator, Judged, Precision
 from twofold.evaluation.schedule import Schedule
 from twofold.gradients import frozen_gradient, objective_gradient
 from twofold.memory import Grouping, Memory, sample
 from twofold.models import FlatModel
 from twofold.objectives import Draw, Objective
+from twofold.objectives.base import Pass
 from twofold.routines import Needs, Routine, Step
 from twofold.streams import stream
 
@@ -45,7 +46,6 @@ class Settings:
     memory_per_class: int = 100
     memory_grouping: Grouping = "class-task"
     momentum: float = 0.9
-    reset_momentum: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,10 @@ class Result:
 
     curves: Columns
     task_ends: list[list[float]]  # [k][i]: on task i+1, after task k+1
+    raw_task_ends: list[list[float]]  # of the weights trained, where others are judged; or empty
     finite: bool  # whether all losses and the final weights are numbers
     seconds: dict[str, float]  # in training and in evaluation
+    audit: dict[str, float]  # of evaluation in bf16, or empty
 
 
 class Training:
@@ -90,11 +92,14 @@ class Training:
         labels = benchmark.train.labels.cpu().numpy()
         grouping: Grouping = "class-task" if objective.stores_all else settings.memory_grouping
         self.memory = Memory(labels, settings.memory_per_class, grouping)
-        self.evaluator = Evaluator(benchmark, self.net, settings.eval_size, settings.seed)
+        self.evaluator = Evaluator(
+            benchmark, self.net, settings.eval_size, settings.seed, settings.eval_precision
+        )
         self.schedule = Schedule.parse(settings.eval_schedule, settings.eval_every)
         self.task, self.n = 1, 0  # the task being learned, and how many of its iterations are done
         self.curves = Curves(len(self.tasks))
         self.task_ends: list[list[float]] = []
+        self.raw_task_ends: list[list[float]] = []
         self.seconds = {"training": 0.0, "evaluation": 0.0}
         self._order: tuple[tuple[int, int], Rows] | None = None  # of which task and epoch
         self._start: dict[str, Any] | None = None
@@ -103,8 +108,9 @@ class Training:
             routine.start(self.net)
 
     def _check(self) -> None:
-        scenario, memory = self.benchmark.scenario, self.settings.memory_per_class
-        check_method(self.objective, self.routines, scenario, memory)
+        scenario, settings = self.benchmark.scenario, self.settings
+        memory, momentum = settings.memory_per_class, settings.momentum
+        check_method(self.objective, self.routines, scenario, memory, momentum)
         self._check_batch(min(len(task.train) for task in self.tasks))
 
     def _check_batch(self, examples: int) -> None:
@@ -127,14 +133,15 @@ class Training:
                 with self._timed("training"):
                     self.curves.add(task, self._iterate(task, n, rows))
                 if n == count or self.schedule.due(n):
-                    with self._timed("evaluation"), self._evaluated():
-                        accuracy = self.evaluator.subset(task, self.objective.judged)
-                    self.curves.judged(accuracy)
-                    self.report(Progress(task, done + n, done + count + left, accuracy))
+                    judged, raw = self._judge(self.evaluator.subset, task)
+                    self.curves.judged(judged, raw)
+                    self.report(Progress(task, done + n, done + count + left, judged))
                 self.n = n
                 every()
-            with self._timed("evaluation"), self._evaluated():
-                self.task_ends.append(self.evaluator.full(task, self.objective.judged).tolist())
+            judged, raw = self._judge(self.evaluator.full, task)
+            self.task_ends.append(judged.tolist())
+            if raw is not None:
+                self.raw_task_ends.append(raw.tolist())
             self.memory.add(self.objective.end_task(task, chosen))
             self.task, self.n = task + 1, 0
         return self._result()
@@ -143,7 +150,8 @@ class Training:
         columns = self.curves.columns()
         finite = np.isfinite(columns["loss"].astype(float)).all()
         finite = finite and bool(torch.isfinite(self.net.values).all())
-        return Result(columns, self.task_ends, bool(finite), self.seconds)
+        ends = self.task_ends, self.raw_task_ends
+        return Result(columns, *ends, bool(finite), self.seconds, self.evaluator.state())
 
     def state(self) -> dict[str, Any]:
         """All that decides how the run goes on, as tensors, arrays and plain data.
@@ -161,7 +169,9 @@ class Training:
             "routines": [routine.state() for routine in self.routines],
             "curves": self.curves.state(),
             "task_ends": self.task_ends,
+            "raw_task_ends": self.raw_task_ends,
             "seconds": self.seconds,
+            "evaluator": self.evaluator.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -179,8 +189,6 @@ class Training:
         self._check_batch(len(rows))  # an objective may hold examples out
         for routine in self.routines:
             routine.start_task(task)
-        if self.settings.reset_momentum:
-            self.velocity.zero_()
         if self._start is not None:
             self._put_back(self._start)
             self._start = None
@@ -195,7 +203,9 @@ class Training:
         for routine, old in zip(self.routines, state["routines"], strict=True):
             routine.restore(old)
         self.curves.restore(state["curves"])
-        self.task_ends, self.seconds = state["task_ends"], state["seconds"]
+        self.task_ends, self.raw_task_ends = state["task_ends"], state["raw_task_ends"]
+        self.seconds = state["seconds"]
+        self.evaluator.restore(state["evaluator"])
 
     def _iterations(self, examples: int) -> int:
         """Of a task: one pass in online mode, without the last partial batch."""
@@ -211,21 +221,30 @@ class Training:
         draw = self._draw(task, n, rows)
         # 2. The gradient of the objective.
         apart = Needs.OLD in self.needs and self.objective.replays != "nothing"
-        g, old, losses = objective_gradient(self.net, self.objective.passes(draw), apart)
-        # 3. Reference gradients.
-        step = Step(task, n, self.net, old, losses=losses)
-        if draw.references or self._needs_own_pass(draw):
-            g = g.clone()  # the passes reuse the network's gradient vector
+        passes = self.objective.passes(draw)
+        g, old, losses = objective_gradient(self.net, passes, apart)
+        # 3. Reference gradients, and what else the routines have asked for.
+        own_pass, elsewhere = self._needs_own_pass(draw), Needs.ELSEWHERE in self.needs
+        if draw.references or own_pass or elsewhere:
+            g = g.clone()  # these passes reuse the network's gradient vector
+        step = Step(task, n, self.net, g, old, losses=losses, seed=self.settings.seed)
+        step.old_loss = losses["old"] if old is not None else None
+        if draw.references or own_pass:
             self._add_references(step, draw)
+        if elsewhere:
+            step.gradient_at = functools.partial(self._gradient_at, passes)
+        if Needs.MEMORY in self.needs and task > 1:
+            step.memory = functools.partial(self._remembered, step.random())
         # 4. Projection, or whatever else the routines do to the direction and to the step.
-        direction, lr = g, self.settings.lr
+        direction, lr, momentum = g, self.settings.lr, self.settings.momentum
         for routine in self.routines:
             direction = routine.direct(direction, step)
             lr = routine.step_size(lr, step)
+            momentum = routine.momentum(momentum, step)
         if direction is not g:
-            step.log["norm_ratio"] = direction.norm() / g.norm()
+            step.log["norm_ratio"] = torch.linalg.vector_norm(direction) / step.norm
         # 5. Update: SGD with momentum, which averages projected gradients.
-        self.velocity.mul_(self.settings.momentum).add_(direction)
+        self.velocity.mul_(momentum).add_(direction)
         self.net.values.add_(self.velocity, alpha=-lr)
         for routine in self.routines:
             routine.after_step(step)
@@ -241,7 +260,7 @@ class Training:
 
         draw = Draw(task, n, batch(self._current(task, n, rows)))
         replays = self.objective.replays
-        if task == 1 or (replays == "nothing" and not self.needs):
+        if task == 1 or (replays == "nothing" and not self.needs & Needs.REPLAY):
             return draw
         random = stream(settings.seed, "replay", task, n)
         if replays == "each" or Needs.PER_TASK in self.needs:
@@ -274,14 +293,35 @@ class Training:
         if draw.references:
             step.references = torch.stack(
                 [
-                    frozen_gradient(self.net, [batch], affine=False).clone()
+                    frozen_gradient(self.net, [batch], affine=False)[0].clone()
                     for batch in draw.references
                 ]
             )
         if draw.old is not None and self._needs_own_pass(draw):
             pieces = zip(*(part.split(self.settings.batch_size) for part in draw.old), strict=True)
             batches = [Batch(*piece) for piece in pieces]
-            step.old = frozen_gradient(self.net, batches, affine=True).clone()
+            old, step.old_loss = frozen_gradient(self.net, batches, affine=True)
+            step.old = old.clone()
+
+    def _gradient_at(self, passes: list[Pass], values: Tensor) -> Tensor:
+        """The objective's gradient at other weights; it leaves no trace in batch norm."""
+        with self.net.using(values, self.net.buffers()):
+            return objective_gradient(self.net, passes, apart=False).g
+
+    def _remembered(self, random: np.random.Generator, count: int) -> Batch:
+        return self.benchmark.train.batch(self.memory.draw(count, random))
+
+    def _judge(
+        self, accuracies: Callable[[int, Judged], Tensor], task: int
+    ) -> tuple[Tensor, Tensor | None]:
+        """Of the weights that the routines want judged; and, where they do, of those trained."""
+        with self._timed("evaluation"):
+            with self._evaluated():
+                judged = accuracies(task, self.objective.judged)
+            if not any(routine.overrides("evaluated") for routine in self.routines):
+                return judged, None
+            self.objective.before_evaluation()
+            return judged, accuracies(task, self.objective.judged)
 
     @contextmanager
     def _evaluated(self) -> Iterator[None]:
@@ -305,17 +345,23 @@ def needs_of(routines: Sequence[Routine]) -> Needs:
 
 
 def check_method(
-    objective: Objective, routines: list[Routine], scenario: Scenario, memory_per_class: int
+    objective: Objective,
+    routines: list[Routine],
+    scenario: Scenario,
+    memory_per_class: int,
+    momentum: float,
 ) -> None:
     """Raise UserError where a method can't be used so."""
     objective.check(scenario, memory_per_class)
+    for place, routine in enumerate(routines):
+        routine.check(routines[:place], momentum)
     needs = needs_of(routines)
     if Needs.OLD in needs and Needs.FROZEN_OLD in needs:
         raise UserError(
             "routines of one method must agree on the old-data gradient: "
             "all with agem's reference=objective, or all with frozen"
         )
-    replays = objective.replays != "nothing" or needs
+    replays = objective.replays != "nothing" or needs & Needs.REPLAY
     if replays and not objective.stores_all and memory_per_class == 0:
         raise UserError("this method replays, but with --memory-per-class 0 memory stays empty")
 

@@ -1,4 +1,4 @@
-"""`twofold figure`: draw the stability gap from finished runs."""
+"""`twofold figure`: draw figures from finished runs."""
 
 from __future__ import annotations
 
@@ -10,41 +10,65 @@ from twofold.cli.parsing import Parser, folder, real, whole
 from twofold.errors import UserError
 
 
+class Help(argparse.Action):
+    """Prints the help with all figures, which are looked up only when it is asked for."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(nargs=0, help="show this help and exit", **kwargs)
+
+    def __call__(self, parser: argparse.ArgumentParser, *args: Any) -> None:
+        from twofold.report.figures import KINDS
+
+        kinds = [f"  {name:22}{kind.about}" for name, kind in sorted(KINDS.items())]
+        parser.epilog = "\n".join(["figures:", *kinds])
+        parser.print_help()
+        parser.exit()
+
+
 def add(commands: Any) -> None:
     figure: Parser = commands.add_parser(
         "figure",
         help="draw the stability gap from finished runs",
-        description="Draw the stability gap from finished runs: the accuracy on a task while later "
-        "ones are learned, a column an objective, a colour a routine.",
+        description="Draw figures from finished runs, such as the paper's of stability gaps: the "
+        "accuracy on\na task while later ones are learned.",
+        add_help=False,
     )
     figure.set_defaults(act=act, parser=figure)
     add = figure.add_argument
-    add("kind", choices=("gap",), metavar="gap", help="what to draw")
+    add("kind", metavar="FIGURE", help="what to draw, such as gap; see below")
     add("benchmark", metavar="BENCHMARK", help="such as rotated-mnist")
+    add("-h", "--help", action=Help)
     add("--task", type=whole, default=1, metavar="N", help="whose accuracy (default: 1)")
     add("--runs", type=folder, default=Path("runs"), metavar="DIR", help="folder with runs (runs)")
-    add("--methods", nargs="+", metavar="METHOD", help="only these (default: all there are)")
+    add("--methods", nargs="+", metavar="METHOD", help="these (default: those of the paper)")
     add("--mode", default="offline", help="offline (default) or online")
     add("--profile", default="paper", help="paper (default) or published")
-    add("--lr", type=real, help="only runs with this learning rate")
-    add("--batch-size", type=whole, metavar="N", help="only runs with this batch size")
+    chosen = "(default: by the paper's rule)"
+    add("--lr", type=real, help=f"only runs with this learning rate {chosen}")
+    add("--batch-size", type=whole, metavar="N", help=f"only with this batch size {chosen}")
     add("--iterations", type=whole, metavar="N", help="only runs with so many a task")
-    output = "a .png, .svg or .pdf (default: BENCHMARK-MODE-gap.png)"
+    output = "a .png, .svg or .pdf (default: BENCHMARK-MODE-FIGURE.png)"
     add("-o", "--output", type=Path, metavar="FILE", help=output)
 
 
 def act(args: argparse.Namespace) -> None:
     from twofold.experiments.store import Store
-    from twofold.report.figures import NARROWERS, check_format, gap_figure, save_figure, select_runs
+    from twofold.report.figures import NARROWERS, check_format, find_kind, save_figure
 
-    output = args.output or Path(f"{args.benchmark}-{args.mode}-gap.png")
+    kind = find_kind(args.kind)
+    output = args.output or Path(f"{args.benchmark}-{args.mode}-{kind.name}.png")
     check_format(output)
     runs = Store(args.runs).runs()
     if not runs:
-        raise UserError(f"there are no runs in {args.runs}: make some with `twofold run`")
+        command = kind.command(args.benchmark, args.mode, args.profile)
+        raise UserError(f"there are no runs in {args.runs}: make some with `{command}`")
     narrowers = {name: getattr(args, name) for name in NARROWERS}
-    shown = select_runs(runs, args.benchmark, args.mode, args.profile, args.methods, **narrowers)
-    save_figure(gap_figure(shown, args.task), output)
-    methods = sorted(run.config.method for run in shown)
+    shown = kind.choose(runs, args.benchmark, args.mode, args.profile, args.methods, **narrowers)
+    save_figure(kind.draw(shown.runs, args.task), output)
+    methods = [run.config.method for run in shown.runs]
     counts = ", ".join(f"{method} ({methods.count(method)})" for method in dict.fromkeys(methods))
     print(f"The figure is in {output}; runs: {counts}")
+    if shown.setting:
+        print(f"The setting is {shown.setting}; --lr and --batch-size choose another")
+    if shown.left_out:
+        print(f"Left out: {', '.join(shown.left_out)}; --methods chooses")

@@ -36,7 +36,9 @@ def make_all(configs: Sequence[Config], args: argparse.Namespace) -> int:
 
     from twofold import datasets
     from twofold.benchmarks import Recipe
+    from twofold.experiments.runs import Run
     from twofold.experiments.store import Store
+    from twofold.report.cells import cells
     from twofold.report.progress import Display
     from twofold.report.tables import summary_tables
 
@@ -49,9 +51,9 @@ def make_all(configs: Sequence[Config], args: argparse.Namespace) -> int:
     with Display(configs, stderr, args.json, _also(args.tensorboard)) as display:
         _engine(args).run(configs, store, args.data, display)
     console = stderr if args.json else Console(highlight=False)
-    order = {config.identity(): place for place, config in enumerate(configs)}
-    summaries = sorted(display.summaries, key=lambda summary: order[summary["identity"]])
-    for table in summary_tables(summaries):
+    made = {summary["identity"]: summary for summary in display.summaries}
+    runs = [Run(c, made[c.identity()], {}) for c in configs if c.identity() in made]
+    for table in summary_tables(cells(runs)):
         console.print(table)
     console.print(f"The runs are in {args.out}/", soft_wrap=True, markup=False)
     return 1 if display.failures else 0

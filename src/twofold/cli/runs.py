@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,15 +52,25 @@ def act(args: argparse.Namespace) -> int:
     _check_names(args.names, found, args.runs)
     if args.action == "remove":
         return _remove(store, found, args)
-    if args.json:
+    if args.action == "show":
+        for summary in found:
+            whole = {**summary, **_measured(Path(summary["folder"]))}
+            print(json.dumps(whole, indent=None if args.json else 2))
+    elif args.json:
         for summary in found:
             print(json.dumps(summary))
-    elif args.action == "show":
-        for summary in found:
-            print(json.dumps(summary, indent=2))
     else:
         _print(found)
     return 0
+
+
+def _measured(place: Path) -> dict[str, Any]:
+    """What the curves say beyond the summary: docs/measures.md tells what these are."""
+    from twofold.experiments.runs import Run
+
+    run = Run.load(place)
+    raw = {} if run.raw_measures is None else {"raw_measures": run.raw_measures}
+    return {"measures": run.measures, **raw, "gaps": [dataclasses.asdict(gap) for gap in run.gaps]}
 
 
 def _matches(summary: dict[str, Any], args: argparse.Namespace) -> bool:

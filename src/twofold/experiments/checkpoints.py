@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-FORMAT = 1
+FORMAT = 2
 ARRAY = "numpy array"  # marks an array, which is stored as the tensor that shares its memory
 
 

@@ -25,6 +25,7 @@ from twofold.memory import Grouping
 from twofold.method import Method
 from twofold.objectives import Objective
 from twofold.routines import Routine
+from twofold.routines.momentum_reset import MomentumReset
 from twofold.training import Settings, check_method
 
 Mode = Literal["offline", "online"]
@@ -65,11 +66,11 @@ class Config:
     eval_precision: Precision = "fp32"
 
     def make_components(self) -> tuple[Objective, list[Routine]]:
-        (objective, options), *routines = self.components
-        return (
-            Objective.find(objective).make(options),
-            [Routine.find(name).make(options) for name, options in routines],
-        )
+        (objective, options), *rest = self.components
+        routines = [Routine.find(name).make(options) for name, options in rest]
+        if self.reset_momentum and self.momentum:
+            routines.append(MomentumReset())  # the routine's older name
+        return Objective.find(objective).make(options), routines
 
     def settings(self) -> Settings:
         values = dataclasses.asdict(self)
@@ -171,8 +172,7 @@ def configure(
             raise unknown(name, str(value), choices)
     _check_device(device)
     objective, routines = parsed.make(defaults.options)
-    check_method(objective, routines, recipe.scenario, memory_per_class)
-    return Config(
+    config = Config(
         benchmark=recipe.name,
         method=parsed.text(defaults.options),
         mode="online" if mode == "online" else "offline",
@@ -195,6 +195,8 @@ def configure(
         eval_schedule=Schedule.parse(eval_schedule, eval_every).text,
         eval_precision=eval_precision,
     )
+    check_method(*config.make_components(), recipe.scenario, memory_per_class, momentum)
+    return config
 
 
 def _digest(file: Path) -> str:

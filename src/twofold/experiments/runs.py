@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import platform
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -19,11 +20,38 @@ import torch
 from numpy.typing import NDArray
 
 from twofold.errors import UserError
+from twofold.evaluation.measures import Gap, gaps, measures
 from twofold.evaluation.metrics import average_accuracy, minimum_accuracies
 from twofold.experiments.config import Config
 from twofold.training import Result
 
 CONFIG, SUMMARY, CURVES = "config.json", "summary.json", "curves.parquet"
+
+Column = NDArray[np.generic]
+
+
+class StoredCurves(Mapping[str, Column]):
+    """The columns of a file, read when the first is asked for: tables need none of them."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    @cached_property
+    def _columns(self) -> dict[str, Column]:
+        try:
+            table = pq.read_table(self._file)
+        except (OSError, pa.ArrowException) as error:
+            raise UserError(f"{self._file} can't be read: {error}") from None
+        return {name: table[name].to_numpy() for name in table.column_names}
+
+    def __getitem__(self, name: str) -> Column:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
 
 
 @dataclass(frozen=True)
@@ -32,7 +60,7 @@ class Run:
 
     config: Config
     summary: dict[str, Any]
-    curves: dict[str, NDArray[np.generic]]
+    curves: Mapping[str, Column]
 
     @property
     def min(self) -> float | None:
@@ -50,11 +78,31 @@ class Run:
         """Accuracies in percent: a row an iteration, a column a task, NaN where not evaluated."""
         return accuracy_table(self.curves)
 
+    @cached_property
+    def measures(self) -> dict[str, float | None]:
+        """What `twofold.evaluation.measures.MEASURES` tells of, by key."""
+        return self._measures("accuracy")
+
+    @cached_property
+    def raw_measures(self) -> dict[str, float | None] | None:
+        """The same of the weights that are trained, where a routine has others judged."""
+        there = "raw_accuracy_after_task" in self.summary
+        return self._measures("raw_accuracy") if there else None
+
+    def _measures(self, kind: str) -> dict[str, float | None]:
+        accuracy, ends = accuracy_table(self.curves, kind), self.summary[f"{kind}_after_task"]
+        return measures(self.curves["task"], accuracy, ends)
+
+    @cached_property
+    def gaps(self) -> list[Gap]:
+        """What every task switch did to every task learned before it."""
+        return gaps(self.curves["task"], self.accuracy)
+
     def write(self, folder: Path) -> None:
         """Write the run's files into a folder; `Store.save` does it safely."""
         _write_json(folder / CONFIG, dataclasses.asdict(self.config))
         _write_json(folder / SUMMARY, self.summary)
-        pq.write_table(pa.table(self.curves), folder / CURVES, compression="zstd")
+        pq.write_table(pa.table(dict(self.curves)), folder / CURVES, compression="zstd")
 
     @classmethod
     def load(cls, folder: Path | str) -> Run:
@@ -62,38 +110,49 @@ class Run:
         try:
             config = Config(**json.loads((folder / CONFIG).read_text()))
             summary = json.loads((folder / SUMMARY).read_text())
-            table = pq.read_table(folder / CURVES)
-        except (OSError, ValueError, TypeError, pa.ArrowException) as error:
+        except (OSError, ValueError, TypeError) as error:
             raise UserError(f"{folder} is not a run that can be read: {error}") from None
-        curves = {name: table[name].to_numpy() for name in table.column_names}
-        return cls(config, summary, curves)
+        return cls(config, summary, StoredCurves(folder / CURVES))
 
 
-def accuracy_table(curves: dict[str, NDArray[np.generic]]) -> NDArray[np.float32]:
-    columns = [column for name, column in curves.items() if name.startswith("accuracy_")]
+def accuracy_table(curves: Mapping[str, Column], kind: str = "accuracy") -> NDArray[np.float32]:
+    """kind: `accuracy`, or `raw_accuracy` of a run whose routine has other weights judged."""
+    columns = [column for name, column in curves.items() if name.startswith(f"{kind}_")]
     return np.stack(columns, axis=1).astype(np.float32)
 
 
 def summarise(config: Config, result: Result) -> dict[str, Any]:
-    """The numbers of a run. Accuracies are in percent; `min` is None with a single task."""
+    """The numbers of a run. Accuracies are in percent; `min` is None with a single task.
+
+    Where a routine has other weights judged than those trained, `raw_` are these.
+    """
     curves, task = result.curves, result.curves["task"]
-    minima = minimum_accuracies(task, accuracy_table(curves))
+    raw = _metrics(curves, "raw_accuracy", result.raw_task_ends) if result.raw_task_ends else {}
     later = np.asarray(task, int) > 1
     shown = ("benchmark", "mode", "method", "seed", "lr", "batch_size", "profile")
     return {
         "identity": config.identity(),
         **{name: getattr(config, name) for name in shown},
-        "min": float(minima.mean()) if len(minima) else None,
-        "avg": average_accuracy(result.task_ends[-1]),
-        "minimum_of_task": minima.tolist(),
-        "accuracy_after_task": result.task_ends,
+        **_metrics(curves, "accuracy", result.task_ends),
+        **{f"raw_{name}": value for name, value in raw.items()},
         "diverged": not result.finite,
         "iterations": len(task),
         "projected": float(curves["projected"][later].astype(float).mean()) if later.any() else 0.0,
         "unsolved": int(curves["unsolved"].astype(float).sum()),
         "seconds": {name: round(value, 3) for name, value in result.seconds.items()},
+        **({"audit": result.audit} if result.audit else {}),
         "command": config.command(),
         "made_with": made_with(config.device),
+    }
+
+
+def _metrics(curves: Mapping[str, Column], kind: str, ends: list[list[float]]) -> dict[str, Any]:
+    minima = minimum_accuracies(curves["task"], accuracy_table(curves, kind))
+    return {
+        "min": float(minima.mean()) if len(minima) else None,
+        "avg": average_accuracy(ends[-1]),
+        "minimum_of_task": minima.tolist(),
+        "accuracy_after_task": ends,
     }
 
 

@@ -27,9 +27,11 @@ class FlatModel:
         size = sum(p.numel() for p in parameters)
         self.values = torch.empty(size, device=device)
         self.gradient = torch.zeros(size, device=device)
+        self.slices: dict[Tensor, slice] = {}  # where each parameter is in them
         start = 0
         for p in parameters:
             stop = start + p.numel()
+            self.slices[p] = slice(start, stop)
             view = _like(self.values[start:stop], p)
             view.copy_(p.data)
             p.data = view
@@ -39,6 +41,10 @@ class FlatModel:
     @property
     def has_batch_norm(self) -> bool:
         return bool(self.batch_norms)
+
+    @property
+    def has_convolutions(self) -> bool:
+        return any(isinstance(m, nn.Conv2d) for m in self.module.modules())
 
     def __call__(self, x: Tensor) -> Tensor:
         logits: Tensor = self.module(x)

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import re
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
-from twofold.experiments.config import Config
+import numpy as np
+
+from twofold.errors import UserError
+from twofold.evaluation.schedule import Schedule
+from twofold.experiments.config import Config, paper_seeds
 from twofold.experiments.runs import Run
 
 
@@ -25,6 +33,61 @@ class Cell:
     def seeds(self) -> list[int]:
         return [run.config.seed for run in self.runs]
 
+    @cached_property
+    def objective(self) -> str:
+        """The "what", as the method's text has it."""
+        return what_and_how(self.config)[0]
+
+    @cached_property
+    def routines(self) -> str:
+        """The "how", as the method's text has it; `sgd` for none."""
+        return what_and_how(self.config)[1]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the model was judged after every iteration; otherwise MIN is an upper bound."""
+        return Schedule.parse(self.config.eval_schedule, self.config.eval_every).complete
+
+    @property
+    def diverged(self) -> int:
+        """How many of the runs did."""
+        return sum(bool(run.summary["diverged"]) for run in self.runs)
+
+    def by_seed(self, metric: str) -> dict[int, float]:
+        """An entry of the summaries, such as `min` or `seconds.training`; None is left out."""
+        found = {run.config.seed: _entry(run.summary, metric) for run in self.runs}
+        return {seed: float(value) for seed, value in found.items() if value is not None}
+
+    def values(self, metric: str) -> list[float]:
+        return list(self.by_seed(metric).values())
+
+    def mean(self, metric: str) -> float | None:
+        """None where no run has the metric, as MIN with a single task."""
+        values = self.values(metric)
+        return mean_and_error(values)[0] if values else None
+
+    def error(self, metric: str) -> float | None:
+        """The standard error of the mean; None with fewer than two values."""
+        values = self.values(metric)
+        return mean_and_error(values)[1] if values else None
+
+    def command(self) -> str | None:
+        """The one command that makes all seeds; None for a user's own tensors."""
+        try:
+            made_by: str | None = self.runs[0].summary.get("command") or self.config.command()
+            words = shlex.split(made_by or "")
+        except (UserError, ValueError):  # a component that is not at hand
+            return None
+        if "--seed" not in words:
+            return None
+        place = words.index("--seed")
+        count = len(self.seeds)
+        if self.seeds == paper_seeds(count):
+            words[place : place + 2] = ["--seeds", str(count)]
+        else:
+            words[place + 1] = ",".join(map(str, self.seeds))
+        return shlex.join(words)
+
 
 def cells(runs: Iterable[Run]) -> list[Cell]:
     """In the order in which their first runs come."""
@@ -33,3 +96,27 @@ def cells(runs: Iterable[Run]) -> list[Cell]:
         alike = dataclasses.replace(run.config, seed=0)
         groups.setdefault(f"{alike.profile} {alike.identity()}", []).append(run)
     return [Cell(tuple(sorted(own, key=lambda run: run.config.seed))) for own in groups.values()]
+
+
+def mean_and_error(values: Iterable[float]) -> tuple[float, float | None]:
+    """The mean, and the standard error of the mean: sd with n-1, over the root of n."""
+    array = np.array(list(values), float)
+    error = float(array.std(ddof=1) / np.sqrt(len(array))) if len(array) > 1 else None
+    return float(array.mean()), error
+
+
+def what_and_how(config: Config) -> tuple[str, str]:
+    """The objective and the routines, as the method's text has them."""
+    objective = config.components[0][0]
+    match = re.fullmatch(rf"({re.escape(objective)}(?:\(.*?\))?)(?:\+(.*))?", config.method)
+    if match is None:  # gem is finetune+gem
+        return objective, config.method
+    return match[1], match[2] or "sgd"
+
+
+def _entry(summary: Mapping[str, Any], metric: str) -> Any:
+    """`seconds.training` is that of the summary's `seconds`; None where there is none."""
+    value: Any = summary
+    for name in metric.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value

@@ -1,8 +1,9 @@
-"""Tables of MIN and AVG: mean and standard error over seeds."""
+"""Tables for the terminal: what `twofold run` made, and what is in a store."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,54 +11,57 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from twofold.experiments.config import Config
+from twofold.report.cells import Cell, mean_and_error
+from twofold.report.selection import LABELS
+from twofold.report.text import value_text
+
 METRICS = ("min", "avg")
+SHOWN = ("benchmark", "mode", "lr", "batch_size", "components", *LABELS)  # columns, or in the title
 
 
-def mean_and_error(values: Iterable[float]) -> tuple[float, float | None]:
-    """The mean, and the standard error of the mean: sd with n-1, over the root of n."""
-    array = np.array(list(values), float)
-    error = float(array.std(ddof=1) / np.sqrt(len(array))) if len(array) > 1 else None
-    return float(array.mean()), error
+def summary_tables(cells: Iterable[Cell]) -> list[Table]:
+    """A table a benchmark, mode and profile; a row a cell."""
+    groups: dict[str, list[Cell]] = {}
+    for cell in cells:
+        config = cell.config
+        title = f"{config.benchmark}, {config.mode}, profile {config.profile}"
+        groups.setdefault(title, []).append(cell)
+    return [_table(title, own) for title, own in groups.items()]
 
 
-def cell(values: list[float | None]) -> str:
-    """`93.6 ± 0.1`; without an error for a single run, `-` where a metric does not exist."""
-    numbers = [value for value in values if value is not None]
-    if not numbers:
-        return "-"
-    mean, error = mean_and_error(numbers)
-    return f"{mean:.1f}" if error is None else f"{mean:.1f} ± {error:.1f}"
-
-
-def summary_tables(summaries: Iterable[Mapping[str, Any]]) -> list[Table]:
-    """A table a benchmark, mode and profile; a row a method, learning rate and batch size."""
-    groups: dict[tuple[str, ...], dict[tuple[Any, ...], list[Mapping[str, Any]]]] = {}
-    for summary in summaries:
-        table = groups.setdefault(
-            tuple(summary[name] for name in ("benchmark", "mode", "profile")), {}
-        )
-        row = tuple(summary[name] for name in ("method", "lr", "batch_size"))
-        table.setdefault(row, []).append(summary)
-    return [
-        _table(", ".join(group[:2]) + f", profile {group[2]}", rows)
-        for group, rows in groups.items()
-    ]
-
-
-def _table(title: str, rows: Mapping[tuple[Any, ...], list[Mapping[str, Any]]]) -> Table:
-    table = Table(title=title, box=box.SIMPLE_HEAVY, title_justify="left")
+def _table(title: str, cells: Sequence[Cell]) -> Table:
+    varying = _varying(cells)
+    table = Table(title=escape(title), box=box.SIMPLE_HEAVY, title_justify="left")
     table.add_column("method", overflow="fold")
-    for column in ("lr", "batch", "MIN", "AVG", "projected", "seeds"):
-        table.add_column(column, justify="right")
-    for (method, lr, batch_size), runs in rows.items():
-        projected = 100 * float(np.mean([run["projected"] for run in runs]))
-        diverged = sum(run["diverged"] for run in runs)
-        seeds = f"{len(runs)}" + (f" ({diverged} diverged)" if diverged else "")
-        cells = [cell([run[metric] for run in runs]) for metric in METRICS]
-        table.add_row(
-            escape(method), f"{lr:g}", f"{batch_size}", *cells, f"{projected:.1f}%", seeds
-        )
+    for name in ("lr", "batch", *varying, "MIN", "AVG", "projected", "seeds"):
+        table.add_column(name.replace("_", " "), justify="right")
+    for cell in cells:
+        config = cell.config
+        settings = [f"{config.lr:g}", f"{config.batch_size}"]
+        settings += [str(getattr(config, name)) for name in varying]
+        projected = 100 * float(np.mean(cell.values("projected")))
+        seeds = f"{len(cell.runs)}" + (f" ({cell.diverged} diverged)" if cell.diverged else "")
+        row = [config.method, *settings, *_results(cell), f"{projected:.1f}%", seeds]
+        table.add_row(*map(escape, row))
     return table
+
+
+def _varying(cells: Sequence[Cell]) -> list[str]:
+    """What else tells the rows apart."""
+    names = [field.name for field in dataclasses.fields(Config) if field.name not in SHOWN]
+    return [name for name in names if len({str(getattr(c.config, name)) for c in cells}) > 1]
+
+
+def _results(cell: Cell) -> list[str]:
+    """MIN, an upper bound where evaluations were left out, and AVG."""
+    texts = [cell_text(cell.values(metric)) for metric in METRICS]
+    return [f"≤ {texts[0]}" if texts[0] != "-" and not cell.complete else texts[0], texts[1]]
+
+
+def cell_text(values: Sequence[float]) -> str:
+    """`93.6 ± 0.1`; `-` where a metric does not exist, as MIN with a single task."""
+    return value_text(*mean_and_error(values)) if values else "-"
 
 
 def run_table(summaries: Iterable[Mapping[str, Any]]) -> Table:
@@ -68,8 +72,8 @@ def run_table(summaries: Iterable[Mapping[str, Any]]) -> Table:
     for column in ("lr", "batch", "seed", "MIN", "AVG"):
         table.add_column(column, justify="right")
     for run in summaries:
-        cells = [cell([run[metric]]) for metric in METRICS]
+        results = [cell_text([run[m]] if run[m] is not None else []) for m in METRICS]
         names = (run["identity"], run["benchmark"], run["mode"], run["method"], run["profile"])
         numbers = (f"{run['lr']:g}", f"{run['batch_size']}", f"{run['seed']}")
-        table.add_row(*map(escape, names), *numbers, *cells)
+        table.add_row(*map(escape, names), *numbers, *results)
     return table

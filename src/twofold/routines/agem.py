@@ -29,6 +29,8 @@ class Agem(Routine, name="agem"):
 
     reference: Literal["objective", "frozen"] = "objective"
 
+    once = True
+
     def asks(self) -> Needs:
         return Needs.OLD if self.reference == "objective" else Needs.FROZEN_OLD
 
@@ -40,6 +42,5 @@ class Agem(Routine, name="agem"):
         weight = (-dot / square).clamp(min=0)
         finite = torch.isfinite(dot) & torch.isfinite(square)
         usable = finite & (square > 0)  # a zero or a non-finite reference projects nothing
-        step.log["projected"] = usable & (dot < 0)
-        step.log["unsolved"] = ~finite
+        step.mark(projected=usable & (dot < 0), unsolved=~finite)
         return torch.where(usable, torch.addcmul(g, step.old, weight), g)

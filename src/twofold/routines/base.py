@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Flag, auto
+from functools import cached_property
 from typing import ClassVar
 
+import numpy as np
+import torch
 from torch import Tensor
 
+from twofold.benchmarks import Batch
 from twofold.component import Component
+from twofold.errors import UserError
 from twofold.models.flat import FlatModel
+from twofold.streams import stream
 
 
 class Needs(Flag):
@@ -24,6 +30,10 @@ class Needs(Flag):
     OLD = auto()  # g_old, the gradient of the objective's own old-data loss
     FROZEN_OLD = auto()  # the replay batch's gradient from a pass of its own, batch norm frozen
     PER_TASK = auto()  # G, one reference gradient a past task, batch norm frozen
+    MEMORY = auto()  # examples of the memory itself
+    ELSEWHERE = auto()  # the objective's gradient at other weights
+
+    REPLAY = OLD | FROZEN_OLD | PER_TASK | MEMORY  # what takes a memory that is not empty
 
 
 @dataclass
@@ -33,25 +43,73 @@ class Step:
     task: int  # t, counted from 1
     iteration: int  # n within the task, counted from 1
     net: FlatModel
+    g: Tensor  # the objective's gradient, as it is before the first routine
     old: Tensor | None = None  # g_old, for Needs.OLD and Needs.FROZEN_OLD; None in task 1
     references: Tensor | None = None  # G, a row a past task, for Needs.PER_TASK; None in task 1
-    losses: dict[str, Tensor] = field(default_factory=dict)  # "new" and, where replayed, "old"
+    old_loss: Tensor | None = None  # the loss that g_old is the gradient of
+    losses: dict[str, Tensor] = field(default_factory=dict)  # "total", "new", where replayed "old"
     log: dict[str, Tensor | float] = field(default_factory=dict)  # recorded with the curves
+    seed: int = 0
+    memory: Callable[[int], Batch] | None = None  # so many examples of it, for Needs.MEMORY;
+    # None in task 1
+    gradient_at: Callable[[Tensor], Tensor] | None = None  # the objective's gradient at other
+    # weights, on the same data, for Needs.ELSEWHERE
+
+    def random(self) -> np.random.Generator:
+        """For a routine's own draws, which so depend on nothing but this step's place."""
+        return stream(self.seed, "routine", self.task, self.iteration)
+
+    @cached_property
+    def norm(self) -> Tensor:
+        """||g||, computed once, and only if somebody asks."""
+        norm: Tensor = torch.linalg.vector_norm(self.g)
+        return norm
+
+    def mark(self, **happened: Tensor | float) -> None:
+        """Log that something happened (`projected`, `unsolved`), here or in a routine before."""
+        for name, now in happened.items():
+            before = self.log.get(name)
+            if before is not None:
+                a, b = (v.float() if isinstance(v, Tensor) else v for v in (before, now))
+                now = a + b - a * b  # or, of zeros and ones on whatever device they are
+            self.log[name] = now
 
 
 class Routine(Component, kind="routine"):
-    """The "how". Subclass it, overriding only what you need; see docs/architecture.md.
+    """The "how". Subclass it, overriding only what you need; see docs/routines.md.
 
     In every iteration the loop calls, for each routine of the chain in the order written,
-    `direct`, then `step_size`, then (after the update) `after_step`. What a routine keeps between
-    iterations it keeps as attributes, made in `start`.
+    `direct`, `step_size` and `momentum`, then (after the update) `after_step`. What a routine keeps
+    between iterations it keeps as attributes, made in `start`.
     """
 
     needs: ClassVar[Needs] = Needs.NOTHING
+    scales: ClassVar[bool] = False  # whether `direct` changes the length of g, and no more
+    once: ClassVar[bool] = False  # whether a second one, with nothing new to act on, is a mistake
 
     def asks(self) -> Needs:
         """What this routine needs; override where it depends on the options."""
         return self.needs
+
+    def check(self, before: Sequence[Routine], momentum: float) -> None:
+        """Raise UserError where it makes no sense after these routines, or with this momentum."""
+        if self.overrides("evaluated") and any(other.overrides("evaluated") for other in before):
+            raise UserError(f"{self.name}: another routine already says which weights are judged")
+        if self.once:
+            for other in reversed(before):
+                if type(other) is type(self):
+                    raise UserError(f"{self.name} is there twice, to no purpose: leave one out")
+                if self.overrides("direct") and other.turns:
+                    break
+
+    def overrides(self, hook: str) -> bool:
+        """Whether it does anything there."""
+        return getattr(type(self), hook) is not getattr(Routine, hook)
+
+    @property
+    def turns(self) -> bool:
+        """Whether it may change the direction itself."""
+        return self.overrides("direct") and not self.scales
 
     def start(self, net: FlatModel) -> None:
         """Once, before the first iteration."""
@@ -67,10 +125,18 @@ class Routine(Component, kind="routine"):
         """The learning rate of this iteration, given the one so far."""
         return lr
 
+    def momentum(self, momentum: float, step: Step) -> float:
+        """The share of the last velocity that this iteration keeps, given the one so far."""
+        return momentum
+
     def after_step(self, step: Step) -> None:
         """After the parameters have moved."""
 
     @contextmanager
     def evaluated(self, net: FlatModel) -> Iterator[None]:
-        """Around every evaluation: put in place the weights to be judged, then the old ones."""
+        """Around every evaluation: put in place the weights to be judged, then the old ones.
+
+        Where a routine overrides this, the weights that are trained are judged as well, and their
+        accuracies recorded as `raw_accuracy_k`.
+        """
         yield

@@ -63,12 +63,11 @@ class Gem(Routine, name="gem"):
         dots = G @ g
         if self.when == "violated" and not bool((dots < 0).any()):
             # A NaN is not below 0, so a non-finite gradient ends here, too; it is counted.
-            step.log["unsolved"] = float(not bool(torch.isfinite(dots).all()))
+            step.mark(unsolved=float(not bool(torch.isfinite(dots).all())))
             return g
-        step.log["projected"] = 1.0
         v = self.weights((G @ G.T).double().cpu().numpy(), dots.double().cpu().numpy())
+        step.mark(projected=float(v is not None), unsolved=float(v is None))
         if v is None:
-            step.log["projected"], step.log["unsolved"] = 0.0, 1.0
             return g
         return torch.addmv(g, G.T, torch.from_numpy(v).to(G))
 

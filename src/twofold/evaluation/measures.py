@@ -1,0 +1,357 @@
+"""What a trajectory is worth beyond MIN and AVG, from the same curves. See docs/measures.md.
+
+Task i is learned until b_i iterations of the run are done; a_i(n) is the accuracy on it after
+iteration n, in percent, on the images of continual evaluation. T tasks.
+
+A measure is None where it has no meaning (one task has no gap) or too little was evaluated. To add
+one, write a function: the first paragraph of its docstring explains it wherever it is shown.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import maximum_filter1d
+
+from twofold.evaluation.metrics import average_accuracy, minimum_accuracies
+
+TOLERANCE = 1.0  # points below its accuracy at a switch, within which an old task is recovered
+REACHED = 0.9  # of the accuracy at its own end, with which a new task counts as learned
+SHOTS = 10  # iterations of the learning curve area: A-GEM's beta
+ROUNDING = 1e-4  # accuracies are recorded in single precision
+
+
+class Trajectory:
+    """The accuracies of a run as they went.
+
+    task: the task (from 1) that was being learned at each iteration.
+    accuracy: a row an iteration, a column a task; NaN where it was not evaluated.
+    final: [k][i]: on the whole test set of task i+1, after task k+1.
+    """
+
+    def __init__(
+        self, task: ArrayLike, accuracy: ArrayLike, final: Sequence[Sequence[float]]
+    ) -> None:
+        self.task, self.accuracy = np.asarray(task, int), np.asarray(accuracy, float)
+        self.final, self.tasks = final, self.accuracy.shape[1]
+
+    @cached_property
+    def minima(self) -> NDArray[np.float64]:
+        return minimum_accuracies(self.task, self.accuracy)
+
+    @cached_property
+    def gaps(self) -> list[Gap]:
+        return gaps(self.task, self.accuracy)
+
+    @cached_property
+    def complete(self) -> NDArray[np.float64]:
+        """The accuracies from each task's first iteration on, straight between evaluations."""
+        rows = np.arange(len(self.task))
+        filled = np.full_like(self.accuracy, np.nan)
+        for i, column in enumerate(self.accuracy.T):
+            known, seen = np.isfinite(column), self.task > i
+            if known.any():
+                filled[seen, i] = np.interp(rows[seen], rows[known], column[known])
+        return filled
+
+    def of_task(self, k: int) -> NDArray[np.float64]:
+        """a_k while task k is learned."""
+        own: NDArray[np.float64] = self.accuracy[self.task == k, k - 1]
+        return own
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What a task switch did to one old task."""
+
+    switch: int  # b_j: the iterations done when the new task began
+    task: int  # the old task i, from 1
+    depth: float  # points: a_i(b_j) minus the lowest accuracy from the switch on
+    lowest_at: int  # iterations after the switch at which it was lowest; 0 if it never fell
+    recovery: int | None  # iterations after the switch until it was back; None if it never was
+    before: float  # a_i(b_j)
+    length: int  # iterations from this switch to the next one, or to the end
+
+
+def gaps(
+    task: ArrayLike,
+    accuracy: ArrayLike,
+    window: int | None = None,
+    tolerance: float = TOLERANCE,
+) -> list[Gap]:
+    """Of every switch and every task learned before it, as far as it was evaluated.
+
+    window: how many iterations after the switch the lowest point is looked for; None: until the
+        next switch, since a gap that comes late is a gap.
+    tolerance: a task is back when, after its lowest point, it is at most so many points below
+        a_i(b_j). One that never fell further is back after 0 iterations.
+    """
+    learned, curves = np.asarray(task, int), np.asarray(accuracy, float)
+    found = []
+    for j in range(1, curves.shape[1]):
+        switch, end = np.searchsorted(learned, [j, j + 1], side="right")
+        for i in range(j):
+            before = _evaluated(curves[:switch, i])
+            if len(before):
+                curve = np.concatenate([before[-1:], curves[switch:end, i]])
+                found.append(_gap(int(switch), i + 1, curve, window, tolerance))
+    return found
+
+
+def _gap(
+    switch: int, task: int, curve: NDArray[np.float64], window: int | None, tolerance: float
+) -> Gap:
+    """From a curve that begins with a_i(b_j)."""
+    lowest_at = int(np.nanargmin(curve if window is None else curve[: window + 1]))
+    depth = float(curve[0] - curve[lowest_at])
+    allowed = tolerance + ROUNDING
+    back = np.flatnonzero(curve[lowest_at:] >= curve[0] - allowed)
+    recovery = None if depth > allowed else 0
+    if depth > allowed and len(back):
+        recovery = lowest_at + int(back[0])
+    return Gap(switch, task, depth, lowest_at, recovery, float(curve[0]), len(curve) - 1)
+
+
+Unit = Literal["percent", "points", "iterations"]
+Better = Literal["higher", "lower"]
+Thinned = Literal["unaffected", "upper bound", "lower bound", "approximate"]
+Function = Callable[[Trajectory], float | None]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number made of a trajectory, and what is said of it wherever it is shown."""
+
+    title: str
+    unit: Unit
+    better: Better
+    thinned: Thinned  # what it is where not every iteration was evaluated
+    whole: bool  # whether it is of the whole test sets, or of the images of continual evaluation
+    explanation: str
+    of: Function
+
+
+MEASURES: dict[str, Measure] = {}  # by key, in the order in which they are shown
+
+
+def measures(
+    task: ArrayLike, accuracy: ArrayLike, final: Sequence[Sequence[float]]
+) -> dict[str, float | None]:
+    """All of a run, by key. The arguments are those of `Trajectory`."""
+    trajectory = Trajectory(task, accuracy, final)
+    return {key: measure.of(trajectory) for key, measure in MEASURES.items()}
+
+
+def measure(
+    key: str, title: str, unit: Unit, better: Better, thinned: Thinned, whole: bool = False
+) -> Callable[[Function], Function]:
+    """A decorator that makes a function one of the `MEASURES`."""
+
+    def add(function: Function) -> Function:
+        about = " ".join(inspect.cleandoc(function.__doc__ or "").partition("\n\n")[0].split())
+        MEASURES[key] = Measure(title, unit, better, thinned, whole, about, function)
+        return function
+
+    return add
+
+
+@measure("min", "MIN", "percent", "higher", "upper bound")
+def minimum(run: Trajectory) -> float | None:
+    """Lowest accuracy of a task after it was learned; mean over all tasks but the last.
+
+    1/(T-1) sum_{i<T} min_{n>b_i} a_i(n)
+    """
+    return _mean(run.minima)
+
+
+@measure("avg", "AVG", "percent", "higher", "unaffected", whole=True)
+def average(run: Trajectory) -> float | None:
+    """Accuracy at the end, on the whole test sets; mean over tasks."""
+    return average_accuracy(run.final[-1])
+
+
+@measure("residual", "residual", "points", "lower", "lower bound")
+def residual(run: Trajectory) -> float | None:
+    """Accuracy of old tasks at the end, minus MIN, on the same images: what they lost only for a
+    while, or had not learned when the next task came.
+
+    1/(T-1) sum_{i<T} [a_i(b_T) - min_{n>b_i} a_i(n)]
+    """
+    return _mean(_last(run.accuracy[:, i]) - low for i, low in enumerate(run.minima))
+
+
+@measure("wc_acc", "WC-ACC", "percent", "higher", "upper bound")
+def worst_case_accuracy(run: Trajectory) -> float | None:
+    """Worst-case accuracy: 1/T of the last task's accuracy at the end plus 1-1/T of MIN.
+
+    1/T [a_T(b_T) + sum_{i<T} min_{n>b_i} a_i(n)]
+    """
+    return _mean([*run.minima, _last(run.accuracy[:, -1])])
+
+
+@measure("gap_depth", "gap depth", "points", "lower", "lower bound")
+def gap_depth(run: Trajectory) -> float | None:
+    """How far an old task falls, at most, below its accuracy at a switch before the next switch;
+    mean over switches and old tasks.
+
+    mean_{i<=j<T} [a_i(b_j) - min_{b_j<=n<=b_{j+1}} a_i(n)]
+    """
+    return _mean(gap.depth for gap in run.gaps)
+
+
+@measure("gap_area", "gap area", "points", "lower", "approximate")
+def gap_area(run: Trajectory) -> float | None:
+    """How far an old task is, on average, below its accuracy at a switch until the next switch;
+    mean over switches and old tasks.
+
+    mean_{i<=j<T} mean_{b_j<n<=b_{j+1}} [a_i(b_j) - a_i(n)]_+
+    """
+
+    def below(gap: Gap) -> float:
+        after = run.complete[gap.switch : gap.switch + gap.length, gap.task - 1]
+        return float(np.maximum(gap.before - after, 0).mean())
+
+    return _mean(below(gap) for gap in run.gaps)
+
+
+@measure("recovery", "recovery", "iterations", "lower", "approximate")
+def recovery(run: Trajectory) -> float | None:
+    """Iterations from a switch until an old task, past its lowest point, is back within 1 point of
+    its accuracy at the switch: 0 if it never fell further, and all until the next switch if it was
+    not back by then; mean over switches and old tasks.
+    """
+    return _mean(gap.length if gap.recovery is None else gap.recovery for gap in run.gaps)
+
+
+@measure("recovered", "recovered", "percent", "higher", "approximate")
+def recovered(run: Trajectory) -> float | None:
+    """Share of switches and old tasks that were back before the next switch."""
+    return _mean(0.0 if gap.recovery is None else 100.0 for gap in run.gaps)
+
+
+@measure("wf10", "WF10", "points", "lower", "lower bound")
+def windowed_forgetting_10(run: Trajectory) -> float | None:
+    """Windowed forgetting: the largest fall of a task's accuracy within any 10 iterations; mean
+    over tasks.
+
+    1/T sum_i max_{n-w<m<=n} [a_i(m) - a_i(n)]
+    """
+    return _mean(_largest_fall(column, 10) for column in run.accuracy.T)
+
+
+@measure("wf100", "WF100", "points", "lower", "lower bound")
+def windowed_forgetting_100(run: Trajectory) -> float | None:
+    """The same within any 100 iterations."""
+    return _mean(_largest_fall(column, 100) for column in run.accuracy.T)
+
+
+@measure("wp10", "WP10", "points", "higher", "lower bound")
+def windowed_plasticity_10(run: Trajectory) -> float | None:
+    """Windowed plasticity: the largest rise of a task's accuracy within any 10 iterations; mean
+    over tasks. A rise out of a gap counts, too.
+
+    1/T sum_i max_{n-w<m<=n} [a_i(n) - a_i(m)]
+    """
+    return _mean(_largest_fall(-column, 10) for column in run.accuracy.T)
+
+
+@measure("wp100", "WP100", "points", "higher", "lower bound")
+def windowed_plasticity_100(run: Trajectory) -> float | None:
+    """The same within any 100 iterations."""
+    return _mean(_largest_fall(-column, 100) for column in run.accuracy.T)
+
+
+@measure("aaa", "AAA", "percent", "higher", "approximate")
+def anytime_accuracy(run: Trajectory) -> float | None:
+    """Average anytime accuracy: the mean over the tasks seen so far, averaged over all iterations.
+
+    1/b_T sum_n 1/k sum_{i<=k} a_i(n), with k the task that is learned at n
+    """
+    return _mean(np.nanmean(run.complete, axis=1))
+
+
+@measure("lca", "LCA", "percent", "higher", "unaffected")
+def learning_curve_area(run: Trajectory) -> float | None:
+    """Learning curve area: a task's accuracy over its own first 10 iterations; mean over tasks.
+
+    1/T sum_k 1/beta sum_{b=1}^beta a_k(b_{k-1}+b)
+    """
+    first = [run.of_task(k)[:SHOTS] for k in range(1, run.tasks + 1)]
+    return _mean(a.mean() if len(a) == SHOTS else np.nan for a in first)
+
+
+@measure("forgetting", "forgetting", "points", "lower", "unaffected", whole=True)
+def forgetting(run: Trajectory) -> float | None:
+    """Best accuracy of a task at the end of any task but the last, minus its last accuracy, on the
+    whole test sets (Chaudhry et al.); mean over all tasks but the last.
+
+    1/(T-1) sum_{i<T} [max_{i<=k<T} a_i(b_k) - a_i(b_T)]
+    """
+    *earlier, end = run.final
+    return _mean(max(after[i] for after in earlier[i:]) - end[i] for i in range(len(earlier)))
+
+
+@measure("bwt", "BWT", "points", "higher", "unaffected", whole=True)
+def backward_transfer(run: Trajectory) -> float | None:
+    """Backward transfer: a task's accuracy at the end minus that right after it was learned, on the
+    whole test sets; mean over all tasks but the last.
+
+    1/(T-1) sum_{i<T} [a_i(b_T) - a_i(b_i)]
+    """
+    *earlier, end = run.final
+    return _mean(end[i] - after[i] for i, after in enumerate(earlier))
+
+
+@measure("new_speed", "new task in", "iterations", "lower", "upper bound")
+def new_task_speed(run: Trajectory) -> float | None:
+    """Iterations until a new task has 90% of the accuracy that it has at its own end; mean over all
+    tasks but the first. Read it with the next: who learns little has learned it soon.
+
+    1/(T-1) sum_{k>1} min {n: a_k(b_{k-1}+n) >= 0.9 a_k(b_k)}
+    """
+
+    def reached(curve: NDArray[np.float64]) -> int:
+        return 1 + int(np.argmax(curve >= REACHED * _last(curve) - ROUNDING))
+
+    return _mean(reached(run.of_task(k)) for k in range(2, run.tasks + 1))
+
+
+@measure("new_accuracy", "new-task accuracy", "percent", "higher", "unaffected", whole=True)
+def new_task_accuracy(run: Trajectory) -> float | None:
+    """Accuracy of a new task at its own end, on the whole test set; mean over all tasks but the
+    first.
+
+    1/(T-1) sum_{k>1} a_k(b_k)
+    """
+    return _mean(after[-1] for after in run.final[1:])
+
+
+def _largest_fall(curve: NDArray[np.float64], window: int) -> float:
+    """Between evaluations among any `window` iterations in a row; NaN if no two are that close."""
+    known = np.isfinite(curve)
+    if not (np.diff(np.flatnonzero(known)) < window).any():
+        return np.nan
+    values = np.where(known, curve, -np.inf)
+    # The highest of the last `window` iterations, this one included: what only rises falls by 0.
+    highest = maximum_filter1d(values, window, origin=(window - 1) // 2, mode="nearest")
+    return float((highest - curve)[known].max())
+
+
+def _evaluated(curve: NDArray[np.float64]) -> NDArray[np.float64]:
+    return curve[np.isfinite(curve)]
+
+
+def _last(curve: NDArray[np.float64]) -> float:
+    return float(_evaluated(curve)[-1])
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    """None where there is nothing to average, or some of it is missing."""
+    mean = float(np.mean(list(values) or np.nan))
+    return mean if np.isfinite(mean) else None

@@ -1,0 +1,144 @@
+"""How predictions are made from images: exactly, or faster with a check of those that are close.
+
+A faster way of computing the same logits rounds differently, and can change a prediction only
+where the two largest logits are close. Those images are looked at again by a slower predictor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from twofold.models import FlatModel
+from twofold.models.inference import Inference
+
+Judged = Callable[[Tensor], Tensor]  # from logits to those whose largest is the prediction
+
+CLOSE_FP32 = 1e-5  # folding changes logits by some 1e-6 of the largest
+CLOSE_BF16 = 0.01  # some ten times the median error seen on trained networks
+AUDIT_EVERY = 100  # evaluations
+PIXELS = 50 * 32 * 32  # in a chunk
+
+
+class Predictor(Protocol):
+    """The classes predicted for images, by the network's weights as they are now."""
+
+    def __call__(self, x: Tensor, judged: Judged) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Plain:
+    """The network itself, in chunks."""
+
+    net: FlatModel
+    chunk: int
+
+    def __call__(self, x: Tensor, judged: Judged) -> Tensor:
+        with self.net.evaluating():
+            logits = torch.cat([self.net(part) for part in x.split(self.chunk)])
+            return judged(logits).argmax(1)
+
+
+@dataclass
+class Checked:
+    """A copy of the network that is faster, and for close images a predictor that is sure.
+
+    margin: images are close whose two largest logits differ by no more than this share of the
+        largest (in size).
+    """
+
+    quick: Inference
+    sure: Predictor
+    chunk: int
+    margin: float
+
+    @torch.inference_mode()
+    def __call__(self, x: Tensor, judged: Judged) -> Tensor:
+        self.quick.follow()
+        logits = judged(torch.cat([self.quick(part) for part in x.split(self.chunk)]))
+        predicted = logits.argmax(1)
+        close = self._close(logits).nonzero().flatten()
+        if len(close):
+            predicted[close] = self.sure(x[close], judged)
+        return predicted
+
+    def _close(self, logits: Tensor) -> Tensor:
+        if logits.shape[1] < 2:
+            return torch.zeros_like(logits[:, 0], dtype=torch.bool)
+        first, second = logits.topk(2).values.unbind(1)
+        # Said so that what is not a number is close, too.
+        return ~(first - second > self.margin * logits.abs().amax(1))
+
+
+@dataclass
+class Audit:
+    """How often a quick predictor was compared with the sure one, and what was found."""
+
+    evaluations: int = 0
+    audits: int = 0
+    images: int = 0  # compared
+    differences: int = 0  # predictions among them that the sure predictor does not share
+    margin: float = CLOSE_BF16  # in force; doubled at every audit that finds a difference
+
+
+@dataclass
+class Audited:
+    """A checked predictor; its first evaluation, and every `every`-th later one, is audited."""
+
+    checked: Checked
+    audit: Audit
+    every: int = AUDIT_EVERY
+
+    def __call__(self, x: Tensor, judged: Judged) -> Tensor:
+        audit = self.audit
+        self.checked.margin = audit.margin
+        predicted = self.checked(x, judged)
+        if audit.evaluations % self.every == 0:
+            sure = self.checked.sure(x, judged)
+            differences = int((predicted != sure).sum())
+            audit.audits += 1
+            audit.images += len(x)
+            audit.differences += differences
+            audit.margin *= 2 if differences else 1
+            predicted = sure
+        audit.evaluations += 1
+        return predicted
+
+
+def exact(net: FlatModel, sample: Tensor) -> Predictor:
+    """The network's own predictions, as fast as they can be had. `sample`: a few of its inputs."""
+    chunk = _chunk(net, sample)
+    plain = Plain(net, chunk)
+    if not net.has_batch_norm or net.values.device.type != "cpu":  # nothing to gain
+        return plain
+    quick = Inference(net)
+    return Checked(quick, plain, chunk, CLOSE_FP32) if _agree(quick, net, sample) else plain
+
+
+def audited(net: FlatModel, sample: Tensor, audit: Audit) -> Predictor:
+    """Predictions in bf16, those that are close in fp32."""
+    quick = Inference(net, torch.bfloat16)
+    checked = Checked(quick, exact(net, sample), _chunk(net, sample), audit.margin)
+    return Audited(checked, audit)
+
+
+def _chunk(net: FlatModel, sample: Tensor) -> int:
+    """How many images at once: convolutions run fastest where their activations fit the cache."""
+    if sample.dim() == 4 and net.has_convolutions and sample.device.type == "cpu":
+        return max(1, PIXELS // sample[0, 0].numel())
+    return 1000
+
+
+@torch.inference_mode()
+def _agree(quick: Inference, net: FlatModel, sample: Tensor) -> bool:
+    """Whether a copy computes what the network does: it may have been misread."""
+    try:
+        quick.follow()
+        with net.evaluating():
+            return torch.allclose(quick(sample), net(sample), rtol=1e-3, atol=1e-4)
+    except Exception:  # in a network of the user's, anything can happen
+        return False

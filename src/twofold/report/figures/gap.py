@@ -1,0 +1,48 @@
+"""The paper's figures of stability gaps: a column an objective, ER beside full replay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from twofold.experiments.runs import Run
+from twofold.report.cells import what_and_how
+from twofold.report.figures.base import figure
+from twofold.report.figures.curves import Timeline, accuracy_curve
+from twofold.report.figures.panels import Series, columns_figure
+from twofold.report.figures.picking import method_cells
+from twofold.report.figures.style import looks
+
+OBJECTIVES, ROUTINES = ("er", "joint"), ("", "+gem", "+agem")
+
+
+def usual(runs: Sequence[Run]) -> list[Run]:
+    """ER and full replay with each routine as it is, without options; if there are none, all."""
+    plain = [run for run in runs if "(" not in run.config.method]
+    return [run for run in plain if what_and_how(run.config)[0] in OBJECTIVES] or list(runs)
+
+
+@figure(
+    "gap",
+    "accuracy on a task while later ones are learned: a column an objective, ER and full replay",
+    [objective + routine for objective in OBJECTIVES for routine in ROUTINES],
+    usual,
+    open=True,
+)
+def gap_figure(runs: Sequence[Run], task: int = 1) -> Figure:
+    """Accuracy on `task` from its start on: a column of panels an objective, a colour a routine.
+
+    On top the first 50 iterations after each task switch, from the last evaluation before it (0);
+    in the middle the whole curve; below the share of runs whose gradient was projected. Lines are
+    means over seeds, bands standard errors. The accuracy axes are all alike and fit what comes
+    after the first switch: a task's first climb, from chance, may begin below them.
+    """
+    cells = method_cells(runs)
+    timeline = Timeline.of(cells, task)
+    styles = looks(sorted({cell.routines for cell in cells}, key=lambda how: (how != "sgd", how)))
+    columns: dict[str, list[Series]] = {}
+    for cell in cells:
+        curve, style = accuracy_curve(cell, task), styles[cell.routines]
+        columns.setdefault(cell.objective, []).append(Series(cell, curve, cell.routines, style))
+    return columns_figure(columns, timeline)

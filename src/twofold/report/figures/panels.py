@@ -1,0 +1,218 @@
+"""The panels that figures share: zooms after task switches, the whole curve, what was projected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+
+from twofold.report.cells import Cell
+from twofold.report.figures.curves import Curve, Timeline, accuracy_curve, projected_share
+from twofold.report.figures.notes import notes
+from twofold.report.figures.style import (
+    DOUBLE,
+    LARGE,
+    PALE,
+    SINGLE,
+    STYLE,
+    Style,
+    add_legend,
+    add_note,
+    empty_figure,
+    looks,
+)
+
+ZOOM = 50  # iterations after a switch
+NARROWEST = 0.65  # inches for a zoom
+
+
+@dataclass(frozen=True)
+class Series:
+    """A cell as it is drawn: its accuracy on the task that is shown, its name in the legend."""
+
+    cell: Cell
+    curve: Curve
+    label: str
+    style: Style
+
+
+@dataclass(frozen=True)
+class Column:
+    """Panels one above the other, of so many inches' width; the whole curve is always there."""
+
+    timeline: Timeline
+    limits: tuple[float, float]  # of the accuracy
+    width: float
+    zoomed: bool = True
+    share: bool = True
+
+    @property
+    def zooms(self) -> int:
+        return len(self.timeline.switches) if self.zoomed else 0
+
+    @property
+    def heights(self) -> list[float]:
+        """Of each row, in inches: some of zooms, the whole curve, the share of projections."""
+        rows = math.ceil(self.zooms / int(self.width / NARROWEST))
+        return [1.1] * rows + [1.5] + [0.9] * self.share
+
+    @property
+    def height(self) -> float:
+        """With what is written around the panels."""
+        return sum(self.heights) + 0.35 + 0.3 * (self.zooms > 0)
+
+    def draw(self, part: Figure | SubFigure, series: Sequence[Series]) -> None:
+        rows = len(self.heights) - 1 - self.share  # of zooms
+        each = math.ceil(self.zooms / rows) if rows else 1
+        grid = part.add_gridspec(len(self.heights), each, height_ratios=self.heights)
+        whole = part.add_subplot(grid[rows, :], label="whole")
+        self._draw_whole(whole, series)
+        if self.share:
+            share = part.add_subplot(grid[rows + 1, :], label="share", sharex=whole)
+            whole.tick_params(labelbottom=False)
+            self._draw_share(share, series)
+        (share if self.share else whole).set_xlabel("iteration")
+        zooms = [part.add_subplot(grid[divmod(k, each)], label="zoom") for k in range(self.zooms)]
+        self._draw_zooms(zooms, series)
+        if zooms:
+            _add_frame(part.add_subplot(grid[:rows, :], label="frame"), self._accuracy)
+        part.align_ylabels()
+
+    @property
+    def _accuracy(self) -> str:
+        return f"task {self.timeline.task} accuracy (%)"
+
+    def _draw_whole(self, axes: Axes, series: Sequence[Series]) -> None:
+        timeline = self.timeline
+        span = timeline.starts[0], timeline.ends[-1]
+        axes.set(xlim=span, ylim=self.limits, ylabel=self._accuracy)
+        _name_tasks(axes, timeline)
+        _mark(axes, timeline.switches)
+        for one in series:
+            _draw_curve(axes, one.curve, 0, one.style | {"linewidth": 0.6}, len(series))
+
+    def _draw_zooms(self, zooms: Sequence[Axes], series: Sequence[Series]) -> None:
+        later = self.timeline.task + 1
+        for task, axes in enumerate(zooms, later):
+            switch, end = self.timeline.ends[task - later : task - later + 2]
+            axes.set(xlim=(-2, ZOOM + 1), ylim=self.limits, title=f"task {task}", xticks=(0, ZOOM))
+            axes.set_xticks([ZOOM / 2], minor=True)
+            axes.label_outer(remove_inner_ticks=False)
+            axes.tick_params(labelbottom=True)
+            _mark(axes, [0])
+            for place, one in enumerate(series):
+                near = one.curve.between(switch, min(switch + ZOOM, end))
+                # Methods often agree: a thinner line does not hide those drawn before it.
+                style = one.style | {"linewidth": max(1.2 - 0.25 * place, 0.7)}
+                sparse = {"marker": "o", "markersize": 2} if len(near.x) < ZOOM / 4 else {}
+                _draw_curve(axes, near, switch, style | sparse, len(series))
+
+    def _draw_share(self, axes: Axes, series: Sequence[Series]) -> None:
+        width, bins = self.timeline.bin_width, self.timeline.bins()
+        label = "share projected" + (f"\n({width}-iteration bins)" if width > 1 else "")
+        axes.set(ylim=(-0.04, 1.04), yticks=(0, 0.5, 1), ylabel=label)
+        _mark(axes, self.timeline.switches)
+        for one in series:
+            share = np.add.reduceat(projected_share(one.cell), bins[:-1]) / np.diff(bins)
+            axes.stairs(share, bins, baseline=None, linewidth=0.8, **one.style)
+
+
+def one_column(
+    cells: Sequence[Cell],
+    task: int,
+    zoomed: bool = True,
+    title: str = "",
+    label: Callable[[Cell], str] = lambda cell: cell.config.method,
+) -> Figure:
+    """All methods in one column; with what was projected, if anything was."""
+    timeline = Timeline.of(cells, task)
+    routines = [cell.routines for cell in cells]
+    # The first method with a routine has the routine's colour: no two look alike.
+    names = [
+        cell.routines if routines.index(cell.routines) == place else cell.config.method
+        for place, cell in enumerate(cells)
+    ]
+    series = [
+        Series(cell, accuracy_curve(cell, task), label(cell), style)
+        for cell, style in zip(cells, looks(names).values(), strict=True)
+    ]
+    share = any(projected_share(cell).any() for cell in cells)
+    return columns_figure({title: series}, timeline, zoomed, share)
+
+
+def columns_figure(
+    columns: Mapping[str, Sequence[Series]],
+    timeline: Timeline,
+    zoomed: bool = True,
+    share: bool = True,
+) -> Figure:
+    """Columns side by side, with their titles; one fits a paper's single column."""
+    everything = [one for series in columns.values() for one in series]
+    count = len(columns)
+    width = SINGLE if count == 1 else max(DOUBLE, DOUBLE / 3 * count)
+    column = Column(
+        timeline, accuracy_limits(everything, timeline), width / count, zoomed=zoomed, share=share
+    )
+    with mpl.rc_context(STYLE):
+        figure = empty_figure(width, column.height)
+        parts = figure.subfigures(1, count, squeeze=False).flat
+        for part, (title, series) in zip(parts, columns.items(), strict=True):
+            if title:
+                part.suptitle(title, fontsize=LARGE, fontweight="bold")
+            column.draw(part, series)
+        explain(figure, everything)
+    return figure
+
+
+def explain(figure: Figure, series: Sequence[Series], *more: str) -> None:
+    """A legend above, notes below."""
+    add_legend(figure, {one.label: one.style for one in series})
+    add_note(figure, [*notes([one.cell for one in series]), *more])
+
+
+def accuracy_limits(series: Iterable[Series], timeline: Timeline) -> tuple[float, float]:
+    """Of the accuracy axes: what comes after the first switch, and some room."""
+    first, last = [*timeline.switches, 0][0], timeline.ends[-1]
+    shown = [one.curve.between(first, last) for one in series]
+    low = min(float((curve.mean - curve.error).min()) for curve in shown)
+    high = max(float((curve.mean + curve.error).max()) for curve in shown)
+    room = 0.05 * (high - low) or 1.0
+    return low - room, high + room
+
+
+def _add_frame(axes: Axes, accuracy: str) -> None:
+    """One label for all zooms: of axes around them, of which nothing else is seen."""
+    axes.set(frame_on=False, zorder=-1, xlabel="iterations after the switch", ylabel=accuracy)
+    axes.tick_params(color="none", labelcolor="none")
+
+
+def _name_tasks(axes: Axes, timeline: Timeline) -> None:
+    """Above each task's part of the curve; with many tasks only the number fits."""
+    for k, (start, end) in enumerate(zip(timeline.starts, timeline.ends, strict=True)):
+        name = f"{timeline.task + k}"
+        axes.text(
+            (start + end) / 2,
+            1.01,
+            name if k and len(timeline.ends) > 4 else f"task {name}",
+            transform=axes.get_xaxis_transform(),
+            horizontalalignment="center",
+        )
+
+
+def _mark(axes: Axes, switches: list[int]) -> None:
+    for switch in switches:
+        axes.axvline(switch, color=PALE, linestyle="--", linewidth=0.6, zorder=0)
+
+
+def _draw_curve(axes: Axes, curve: Curve, origin: int, style: Style, curves: int) -> None:
+    x = curve.x - origin
+    axes.plot(x, curve.mean, **style)
+    if curve.error.any():  # there is no band with a single run
+        low, high = curve.mean - curve.error, curve.mean + curve.error
+        alpha = 0.25 if curves <= 3 else 0.12  # many bands on top of each other are a wall
+        axes.fill_between(x, low, high, color=style["color"], alpha=alpha, linewidth=0)

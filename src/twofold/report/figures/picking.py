@@ -1,0 +1,165 @@
+"""Which runs a figure shows: by what they are, not by what they are called."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from twofold.benchmarks import Recipe
+from twofold.errors import UserError, unknown
+from twofold.experiments.config import Config, configure
+from twofold.experiments.profiles import profile as find_profile
+from twofold.experiments.runs import Run
+from twofold.method import Method
+from twofold.objectives import Objective
+from twofold.report.cells import Cell, cells
+from twofold.report.selection import LABELS, SMALLER, Setting, choose, preference
+from twofold.routines import Routine
+
+NARROWERS = ("lr", "batch_size", "iterations")  # settings that `select_runs` can choose by
+
+Pick = Callable[[Sequence[Run]], list[Run]]
+
+
+def select_runs(
+    runs: Sequence[Run],
+    benchmark: str,
+    mode: str = "offline",
+    profile: str = "paper",
+    methods: Sequence[str] | None = None,
+    **narrowers: float | None,
+) -> list[Run]:
+    """The runs of a benchmark, mode and profile; only of some methods and settings, if given.
+
+    A run that has another profile's label, and that this profile would make just so, is one of
+    them; it gets this profile's label.
+    """
+    place = (benchmark, mode, profile)
+    placed = [run for run in runs if (run.config.benchmark, run.config.mode) == (benchmark, mode)]
+    found = [alike for run in placed if (alike := _under(run, profile))]
+    if not found:
+        there = sorted({", ".join(_place(run.config)) for run in runs})
+        listed = f"there are {'; '.join(there)}" if there else "there are no runs at all"
+        raise UserError(f"no runs of {', '.join(place)}: {listed}")
+    if methods:
+        known = {run.config.method for run in found}
+        wanted = [canonical(method, benchmark, profile) for method in methods]
+        for method in wanted:
+            if method not in known:
+                raise unknown("method", method, known)
+        found = [run for run in found if run.config.method in wanted]
+    for name, value in narrowers.items():
+        values = {_value(run, name) for run in found}
+        if value is not None and value not in values:
+            raise UserError(f"no runs with {_words(name)} {value}: there are {_listed(values)}")
+        found = [run for run in found if value in (None, _value(run, name))]
+    return found
+
+
+def canonical(method: str, benchmark: str, profile: str) -> str:
+    """The method as runs of a profile have it: `er+gem(0.5)` is `er+gem`."""
+    try:
+        parsed = Method.parse(method)
+    except UserError:  # of a component that is not at hand: it may still have runs
+        return method
+    return parsed.text(find_profile(profile, benchmark, parsed).options)
+
+
+def of_methods(*methods: str) -> Pick:
+    """A function that picks the runs of these methods."""
+
+    def wanted(config: Config) -> bool:
+        texts = [canonical(method, config.benchmark, config.profile) for method in methods]
+        return config.method in texts
+
+    return lambda runs: [run for run in runs if wanted(run.config)]
+
+
+def one_setting(runs: Sequence[Run]) -> tuple[list[Run], str]:
+    """The runs with the learning rate and batch size of the paper's rule; and why these, if said.
+
+    A benchmark of a user's own is not the paper's business: there, somebody has to choose.
+    """
+    settings = {Setting.of(run.config) for run in runs}
+    if len(settings) < 2 or runs[0].config.benchmark not in Recipe.known:
+        return list(runs), ""
+    found: dict[str, dict[Setting, Cell]] = {}
+    for cell in sorted(cells(runs), key=preference):
+        found.setdefault(cell.config.method, {}).setdefault(Setting.of(cell.config), cell)
+    plain = sorted({cell.objective for own in found.values() for cell in own.values()})
+    usual = configure(runs[0].config.benchmark, "er", mode=runs[0].config.mode)
+    choice = choose(found, plain, Setting.of(usual))
+    if choice is None:
+        return list(runs), ""
+    chosen = [run for run in runs if Setting.of(run.config) == choice.setting]
+    return chosen, f"{choice.setting}, {choice.why}"
+
+
+def method_cells(runs: Sequence[Run]) -> list[Cell]:
+    """One cell a method: by objective, the plain one first.
+
+    Of runs that are the same but for their length, or for how they were judged, those nearest to
+    the paper's are taken.
+    """
+    if not runs:
+        raise UserError("a figure needs at least one run")
+    _check_alike(runs, ("benchmark", "mode", "profile"), "the runs")
+    names = [field.name for field in dataclasses.fields(Config)]
+    decisive = [name for name in names if name not in (*LABELS, *SMALLER)]
+    methods: dict[str, list[Cell]] = {}
+    for cell in sorted(cells(runs), key=preference):
+        methods.setdefault(cell.config.method, []).append(cell)
+    for method, own in methods.items():
+        _check_alike([cell.runs[0] for cell in own], decisive, f"{method}'s runs")
+    chosen = [own[0] for own in methods.values()]
+    return sorted(chosen, key=lambda cell: (cell.objective, cell.routines != "sgd", cell.routines))
+
+
+def _under(run: Run, profile: str) -> Run | None:
+    """The run with this profile's label, if it is what the profile would make."""
+    config = run.config
+    if config.profile == profile:
+        return run
+    (objective, options), *routines = config.components
+    try:
+        method = Method(
+            (Objective.find(objective), options),
+            tuple((Routine.find(name), given) for name, given in routines),
+        )
+    except UserError:  # a component that is not at hand
+        return None
+    usual = find_profile(profile, config.benchmark, method)
+    if (usual.memory_grouping, usual.whitening) != (config.memory_grouping, config.whitening):
+        return None
+    alike = dataclasses.replace(config, profile=profile, method=method.text(usual.options))
+    return dataclasses.replace(run, config=alike)
+
+
+def _place(config: Config) -> tuple[str, str, str]:
+    return config.benchmark, config.mode, config.profile
+
+
+def _check_alike(runs: Sequence[Run], names: Iterable[str], whose: str) -> None:
+    for name in names:
+        values = {_value(run, name) for run in runs}
+        if len(values) > 1:
+            chosen = name in (*NARROWERS, "mode", "profile")
+            option = f"choose one with --{name.replace('_', '-')}"
+            way = option if chosen else "put them in folders of their own"
+            raise UserError(f"{whose} differ in {_words(name)} ({_listed(values)}): {way}")
+
+
+def _value(run: Run, name: str) -> Any:
+    if name == "iterations":  # of a task; the configuration only knows a limit
+        return int((run.curves["task"] == 1).sum())
+    value = getattr(run.config, name)
+    return str(value) if isinstance(value, list) else value
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _listed(values: Iterable[Any]) -> str:
+    return ", ".join(map(str, sorted(values, key=lambda value: (value is None, value))))

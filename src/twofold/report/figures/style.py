@@ -1,0 +1,165 @@
+"""How figures look, and the files they become."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.textpath import TextPath
+
+from twofold.errors import UserError
+
+Style = dict[str, Any]
+
+SINGLE, DOUBLE = 3.5, 7.0  # inches: a column of a paper, and its whole width
+
+# Okabe and Ito's colours, which the colour-blind can tell apart; their yellow is too pale here.
+BLACK, VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY = [
+    "#000000",
+    "#D55E00",
+    "#0072B2",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+]
+PALE = "#A0A0A0"
+DIM = "#666666"
+
+LOOKS = {"sgd": (BLACK, "-"), "agem": (VERMILLION, "-"), "gem": (BLUE, "-")}
+# Orange and sky are near vermillion and blue: they, and all that comes twice, have dashes.
+SPARE = (
+    *((GREEN, "-"), (PURPLE, "-"), (ORANGE, "--"), (SKY, "--")),
+    *((GREEN, ":"), (PURPLE, ":"), (ORANGE, "-."), (SKY, "-.")),
+    *((BLACK, "--"), (VERMILLION, ":"), (BLUE, ":"), (GREEN, "-."), (PURPLE, "--")),
+)
+
+SMALL, MEDIUM, LARGE = 6, 7, 8  # points
+STYLE: Any = {  # Any: matplotlib spells out the known names, a different set each version
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same picture everywhere
+    "font.size": MEDIUM,
+    "axes.titlesize": MEDIUM,
+    "axes.labelsize": MEDIUM,
+    "xtick.labelsize": MEDIUM,
+    "ytick.labelsize": MEDIUM,
+    "legend.fontsize": LARGE,
+    "legend.frameon": False,
+    "lines.linewidth": 0.8,
+    "axes.linewidth": 0.5,
+    "axes.edgecolor": PALE,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlepad": 3,
+    "axes.labelpad": 2.5,
+    "xtick.color": PALE,
+    "ytick.color": PALE,
+    "xtick.labelcolor": "black",
+    "ytick.labelcolor": "black",
+    "xtick.major.size": 2,
+    "ytick.major.size": 2,
+    "xtick.major.width": 0.5,
+    "ytick.major.width": 0.5,
+    "xtick.major.pad": 2,
+    "ytick.major.pad": 2,
+    "text.parse_math": False,  # a $ in a name is a $
+    "svg.hashsalt": "twofold",
+    "pdf.fonttype": 42,  # TrueType, which journals ask for
+}
+FORMATS: dict[str, dict[str, Any]] = {  # no dates: equal figures give equal files
+    ".png": {},
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+}
+
+
+def looks(names: Iterable[str]) -> dict[str, Style]:
+    """A colour and a line for each: the paper's routines have their own, others the next spare."""
+    spare = cycle(SPARE)
+    chosen = {name: LOOKS[name] if name in LOOKS else next(spare) for name in names}
+    return {name: {"color": colour, "linestyle": line} for name, (colour, line) in chosen.items()}
+
+
+def empty_figure(width: float, height: float) -> Figure:
+    """In inches; `finish` makes it higher where it needs room."""
+    engine = ConstrainedLayoutEngine(h_pad=0.035, w_pad=0.03)
+    return Figure((width, height), dpi=200, layout=engine)
+
+
+def add_legend(figure: Figure, styles: dict[str, Style]) -> None:
+    """Above everything, in as many rows as the names ask for."""
+    room = figure.get_figwidth() - 0.1
+    handle = 0.45  # of a line before its name, and what is left free
+    names = {name: wrapped(name, room - handle) for name in styles}
+    lines = [Line2D([], [], label=names[name], linewidth=1.5, **styles[name]) for name in styles]
+    widest = handle + max(inches(line) for name in names.values() for line in name.split("\n"))
+    rows = math.ceil(len(lines) / max(1, int(room / widest)))
+    columns = math.ceil(len(lines) / rows)
+    figure.legend(
+        handles=lines,
+        loc="outside upper center",
+        ncols=columns,
+        handlelength=2.2,  # of a font size: enough for a pattern of dashes
+        borderpad=0.2,
+        columnspacing=1.2,
+        handletextpad=0.6,
+    )
+    highest = max(name.count("\n") + 1 for name in names.values())
+    _grow(figure, 0.17 * rows * highest)
+
+
+def add_note(figure: Figure, sentences: Sequence[str]) -> None:
+    """Below everything, small."""
+    lines = [
+        line
+        for sentence in sentences
+        for line in wrapped(sentence, figure.get_figwidth() - 0.1, SMALL, " ").split("\n")
+    ]
+    figure.supxlabel("\n".join(lines), fontsize=SMALL, color=DIM, linespacing=1.3)
+    _grow(figure, 0.11 * len(lines))
+
+
+def _grow(figure: Figure, more: float) -> None:
+    figure.set_figheight(figure.get_figheight() + more)
+
+
+def inches(text: str, size: float = LARGE) -> float:
+    """The width of a line of text."""
+    if not text.strip():
+        return 0.0
+    font = FontProperties(family=STYLE["font.family"])
+    return float(TextPath((0, 0), text, size=size, prop=font).get_extents().width) / 72
+
+
+def wrapped(text: str, room: float, size: float = LARGE, ends: str = "+,") -> str:
+    """The text in lines of at most `room` inches, each of which ends with one of `ends`."""
+    lines = [""]
+    for piece in re.findall(rf"[^{ends}]*[{ends}]|[^{ends}]+$", text):
+        if lines[-1] and inches(lines[-1] + piece, size) > room:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(lines)
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """As PNG, SVG or PDF, as the name says."""
+    check_format(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with mpl.rc_context(STYLE):
+            figure.savefig(path, metadata=FORMATS[path.suffix.lower()])
+    except OSError as error:
+        raise UserError(f"can't write {path}: {error.strerror}") from None
+
+
+def check_format(path: Path) -> None:
+    if path.suffix.lower() not in FORMATS:
+        raise UserError(f"a figure's name must end in .png, .svg or .pdf, not {path.name!r}")

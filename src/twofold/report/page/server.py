@@ -1,0 +1,125 @@
+"""Watching a study: the page, served to this machine alone, made again as runs finish."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock
+from typing import Any, cast
+
+from twofold.errors import UserError
+from twofold.experiments.store import Store
+from twofold.report.page.contents import Known, page_contents
+from twofold.report.page.document import as_json, document
+
+HOST, PORT = "127.0.0.1", 8000
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",  # more to what the page says itself
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Watched:
+    """The contents of a store's page, as JSON, with a tag that changes when they do."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: Known = {}
+        self._seen: object = None
+        self._lock = Lock()
+        self._made = ("", "")
+
+    def contents(self) -> tuple[str, str]:
+        """Made again only if the store's folder has changed."""
+        with self._lock:
+            seen = _seen(self._store.folder)
+            if seen != self._seen:
+                text = as_json(
+                    page_contents(
+                        self._store.runs(), str(self._store.folder), seen[1], self._known
+                    )
+                )
+                self._made = text, hashlib.sha256(text.encode()).hexdigest()[:16]
+                self._seen = seen
+            return self._made
+
+
+def _seen(folder: Path) -> tuple[frozenset[tuple[str, int]], int]:
+    """What there is: run folders with the times of their last change; how many runs are begun."""
+    runs = [(e.name, e.stat().st_mtime_ns) for e in _folders(folder) if not e.name.startswith(".")]
+    return frozenset(runs), len(_folders(folder / ".work"))
+
+
+def _folders(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if entry.is_dir()]
+    except FileNotFoundError:
+        return []
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Two addresses, for reading alone."""
+
+    server_version, sys_version = "twofold", ""
+
+    def __init__(self, watched: Watched, *args: Any) -> None:
+        self._watched = watched
+        super().__init__(*args)
+
+    def do_GET(self) -> None:
+        port = cast(ThreadingHTTPServer, self.server).server_port
+        if self.headers["Host"] not in (f"{HOST}:{port}", f"localhost:{port}"):
+            # A page from elsewhere whose name was made to mean this machine.
+            self._answer(HTTPStatus.MISDIRECTED_REQUEST)
+            return
+        answers: dict[str, Callable[[], None]] = {"/": self._page, "/contents.json": self._contents}
+        answers.get(self.path, partial(self._answer, HTTPStatus.NOT_FOUND))()
+
+    do_HEAD = do_GET
+
+    def _page(self) -> None:
+        text, tag = self._watched.contents()
+        self._answer(HTTPStatus.OK, document(text, tag), "text/html; charset=utf-8")
+
+    def _contents(self) -> None:
+        text, tag = self._watched.contents()
+        if self.headers["If-None-Match"] == f'"{tag}"':
+            self._answer(HTTPStatus.NOT_MODIFIED)
+        else:
+            self._answer(HTTPStatus.OK, text, "application/json", ETag=f'"{tag}"')
+
+    def _answer(
+        self, status: HTTPStatus, text: str = "", kind: str = "text/plain", **more: str
+    ) -> None:
+        body = text.encode()
+        self.send_response(status)
+        for name, value in (HEADERS | more).items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing: the page asks all the time."""
+
+
+def page_server(store: Store, port: int | None = None) -> ThreadingHTTPServer:
+    """A server of the store's page on a port, or on the usual one, if it is free, or any other."""
+    handler = partial(Handler, Watched(store))
+    for attempt in (PORT, 0) if port is None else (port,):
+        try:
+            return ThreadingHTTPServer((HOST, attempt), handler)
+        except (OSError, OverflowError) as error:
+            reason = error
+    raise UserError(f"can't serve on port {port}: {reason}")

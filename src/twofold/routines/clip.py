@@ -1,0 +1,35 @@
+"""Gradient clipping (Pascanu et al., 2013, algorithm 1): a direction is followed so far at most.
+
+g_bar = g               if ||g|| <= limit
+g_bar = limit g / ||g||   otherwise
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from twofold.component import require
+from twofold.routines.base import Routine, Step
+
+
+@dataclass
+class Clip(Routine, name="clip"):
+    """Limits the norm of the direction, from the first task on.
+
+    limit: the largest norm allowed.
+    """
+
+    limit: float = 1.0
+
+    scales = True
+    once = True
+
+    def __post_init__(self) -> None:
+        require(self.limit > 0, f"clip's limit must be above 0, not {self.limit}")
+
+    def direct(self, g: Tensor, step: Step) -> Tensor:
+        norm = step.norm if g is step.g else torch.linalg.vector_norm(g)
+        return g * (self.limit / norm).clamp(max=1)

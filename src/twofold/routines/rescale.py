@@ -1,0 +1,40 @@
+"""The norm of the original gradient for a direction that was changed.
+
+    g_bar <- g_bar ||g|| / ||g_bar||
+
+GEM's gamma turns the gradient and makes it longer. This keeps the turn alone, so that gamma and the
+learning rate say different things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from twofold.errors import UserError
+from twofold.routines.base import Routine, Step
+
+
+@dataclass
+class Rescale(Routine, name="rescale"):
+    """Gives the direction the norm that the objective's gradient had before the first routine."""
+
+    scales = True
+    once = True
+
+    def check(self, before: Sequence[Routine], momentum: float) -> None:
+        super().check(before, momentum)
+        acting = [routine for routine in before if routine.overrides("direct")]
+        if not acting:
+            raise UserError("rescale has nothing to undo: write it after a routine such as gem")
+        if not acting[-1].turns:
+            raise UserError(f"rescale would undo {acting[-1].name}: write it before")
+
+    def direct(self, g: Tensor, step: Step) -> Tensor:
+        if g is step.g:
+            return g
+        norm = torch.linalg.vector_norm(g)
+        return g * torch.where(norm > 0, step.norm / norm, 0)  # no direction: nothing to follow

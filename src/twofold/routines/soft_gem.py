@@ -1,0 +1,48 @@
+"""eps-SOFT-GEM (Hu et al., 2020): A-GEM with a constraint that leaves room, or asks for more.
+
+    minimise_gbar  1/2 ||g - gbar||^2    subject to   <gbar, g_ref> >= eps ||g|| ||g_ref||,
+
+    gbar = g                                            if cos(g, g_ref) >= eps
+    gbar = g + (eps - cos(g, g_ref)) ||g|| g_ref / ||g_ref||   otherwise
+
+eps in 0..1 balances new against old: 0 is A-GEM, and with 1 no direction will do but the
+reference's own. The paper's eps has no unit; it is taken here in units of ||g|| ||g_ref||, so that
+it means the same at every scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from twofold.component import require
+from twofold.routines.base import Needs, Routine, Step
+
+
+@dataclass
+class SoftGem(Routine, name="soft-gem"):
+    """A-GEM that asks for at least some agreement with the reference g_old.
+
+    eps: how much, as a cosine; 0 is A-GEM.
+    """
+
+    eps: float = 0.1
+
+    needs = Needs.OLD
+    once = True
+
+    def __post_init__(self) -> None:
+        require(0 <= self.eps <= 1, f"soft-gem's eps must be in 0..1, not {self.eps}")
+
+    def direct(self, g: Tensor, step: Step) -> Tensor:
+        if step.old is None:
+            return g
+        dot, square = torch.dot(g, step.old), torch.dot(step.old, step.old)
+        missing = self.eps * torch.linalg.vector_norm(g) * square.sqrt() - dot
+        finite = torch.isfinite(missing) & torch.isfinite(square)
+        usable = finite & (square > 0)
+        step.mark(projected=usable & (missing > 0), unsolved=~finite)
+        weight = (missing / square).clamp(min=0)
+        return torch.where(usable, torch.addcmul(g, step.old, weight), g)

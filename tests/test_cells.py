@@ -1,0 +1,222 @@
+"""Cells: runs that differ in nothing but their seed. Every number here is worked by hand."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from handmade import gathered, made, seeded
+from toys import domain_benchmark
+
+import twofold
+from twofold.cli import main
+from twofold.cli import run as run_command
+from twofold.errors import UserError
+from twofold.experiments.config import Config
+from twofold.experiments.runs import Run
+from twofold.experiments.store import Store
+from twofold.report.cells import Cell, cells, mean_and_error
+
+
+def test_the_mean_and_its_standard_error() -> None:
+    # 1, 2, 6: mean 3; deviations -2, -1, 3; variance 14 / 2 = 7; error sqrt(7 / 3).
+    mean, error = mean_and_error([1, 2, 6])
+    assert mean == 3
+    assert error == pytest.approx(math.sqrt(7 / 3))
+    # Two values: half their distance.
+    assert mean_and_error([90, 94]) == (92, pytest.approx(2))
+    assert mean_and_error([5, 5, 5]) == (5, 0)
+    assert mean_and_error([93.6]) == (93.6, None)
+
+
+def test_runs_that_differ_in_their_seed_are_one_cell() -> None:
+    found = cells([made(seed=162), made("er+gem"), made(seed=142), made("er+gem", seed=152)])
+    assert [(cell.config.method, cell.seeds) for cell in found] == [
+        ("er", [142, 162]),
+        ("er+gem", [142, 152]),
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"lr": 0.01},
+        {"batch_size": 10},
+        {"mode": "online"},
+        {"profile": "published"},
+        {"iterations": 20},
+        {"tasks": 2},
+        {"eval_every": 10},
+        {"eval_schedule": "dense:50:5"},
+        {"eval_size": 100},
+        {"memory_per_class": 10},
+        {"momentum": 0.5},
+        {"benchmark": "domain-cifar100"},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_runs_that_differ_in_anything_else_are_not(other: dict[str, Any]) -> None:
+    assert len(cells([made(seed=142), made(seed=152, **other)])) == 2
+
+
+def test_a_cell_of_numbers() -> None:
+    (cell,) = gathered(seeded("er", [1, 2, 6], [90, 94, 98]))
+    assert cell.values("min") == [1, 2, 6]
+    assert cell.mean("min") == 3
+    assert cell.error("min") == pytest.approx(math.sqrt(7 / 3))
+    assert cell.mean("avg") == 94
+    assert cell.by_seed("avg") == {142: 90, 152: 94, 162: 98}
+
+
+def test_what_a_run_has_not_is_left_out() -> None:
+    (cell,) = gathered([made(low=None), made(low=80, seed=152)])
+    assert cell.values("min") == [80]
+    assert (cell.mean("min"), cell.error("min")) == (80, None)
+    assert cell.values("no such thing") == []
+    assert (cell.mean("avg.deeper"), cell.error("avg.deeper")) == (None, None)
+
+
+def test_an_entry_within_an_entry() -> None:
+    (cell,) = gathered([made(seconds=10), made(seconds=14, seed=152)])
+    assert cell.mean("seconds.training") == 12
+    assert cell.error("seconds.training") == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "objective", "routines"),
+    [
+        ("er", "er", "sgd"),
+        ("er+sgd", "er", "sgd"),
+        ("er+gem(gamma=0.1,when=always)", "er", "gem(gamma=0.1,when=always)"),
+        ("der(beta=0.5)+agem", "der(beta=0.5)", "agem"),
+        ("er+agem+gem", "er", "agem+gem"),
+        ("finetune", "finetune", "sgd"),
+        ("gem", "finetune", "gem"),
+        ("gem(gamma=0.1)+agem", "finetune", "gem(gamma=0.1)+agem"),
+    ],
+)
+def test_what_and_how(method: str, objective: str, routines: str) -> None:
+    (cell,) = cells([made(method)])
+    assert (cell.objective, cell.routines) == (objective, routines)
+
+
+def test_how_many_diverged() -> None:
+    (cell,) = cells([made(diverged=True), made(seed=152)])
+    assert cell.diverged == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "complete"),
+    [
+        ({}, True),
+        ({"eval_every": 10}, False),
+        ({"eval_schedule": "dense:100:10"}, False),
+        ({"eval_schedule": "dense:100:1"}, True),
+    ],
+    ids=["every", "every-10", "dense", "dense-1"],
+)
+def test_whether_every_iteration_was_judged(options: dict[str, Any], complete: bool) -> None:
+    (cell,) = cells([made(**options)])
+    assert cell.complete == complete
+
+
+def configs_of(command: str, monkeypatch: pytest.MonkeyPatch) -> list[Config]:
+    """What a command would run."""
+    asked: list[Config] = []
+    monkeypatch.setattr(run_command, "make_all", lambda configs, args: asked.extend(configs))
+    program, *words = shlex.split(command)
+    assert program == "twofold"
+    assert main(words) == 0
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("seeds", "said"),
+    [([142], "--seeds 1"), ([142, 152, 162], "--seeds 3"), ([152, 7], "--seed 7,152")],
+    ids=["one", "first", "others"],
+)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "er"},
+        {"method": "er+gem(gamma=0.1,when=always)", "lr": 0.01, "profile": "published"},
+        {"method": "er", "benchmark": "split-cifar100", "mode": "online", "eval_every": 10},
+        {"method": "er", "memory_grouping": "class", "iterations": 20, "reset_momentum": True},
+    ],
+    ids=["usual", "gamma", "online", "special"],
+)
+def test_one_command_makes_all_seeds(
+    seeds: list[int], said: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cell,) = cells([made(seed=seed, **options) for seed in seeds])
+    command = cell.command()
+    assert command is not None
+    assert said in command
+    wanted = {run.config.identity() for run in cell.runs}
+    assert {config.identity() for config in configs_of(command, monkeypatch)} == wanted
+
+
+def test_a_run_without_a_recorded_command_has_one_all_the_same() -> None:
+    run = made()
+    del run.summary["command"]
+    assert Cell((run,)).command() == cells([made()])[0].command()
+
+
+def test_own_tensors_have_no_command() -> None:
+    run = twofold.run(domain_benchmark(tasks=2), "er", batch_size=8, iterations=2)
+    assert Cell((run,)).command() is None
+
+
+def test_a_component_that_is_not_at_hand_keeps_its_command() -> None:
+    """A plugin's run, read where nobody loads the plugin."""
+    run = made()
+    config = {"method": "er+theirs", "components": [*run.config.components, ["theirs", {}]]}
+    theirs = Config(**{**vars(run.config), **config})
+    command = "twofold run rotated-mnist er+theirs --seed 142 --plugin theirs.py"
+    with_command = Run(theirs, {**run.summary, "command": command}, {})
+    assert Cell((with_command,)).command() == command.replace("--seed 142", "--seeds 1")
+    assert Cell((Run(theirs, {**run.summary, "command": None}, {}),)).command() is None
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """The folder of a real run."""
+    store = Store(tmp_path / "store")
+    store.prepare()
+    return store.save(twofold.run(domain_benchmark(tasks=2), "er", batch_size=8, iterations=2))
+
+
+def test_curves_are_read_when_they_are_asked_for(
+    stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+
+    def read(path: Path) -> Any:
+        reads.append(path)
+        return original(path)
+
+    original = pq.read_table
+    monkeypatch.setattr(pq, "read_table", read)
+    run = Run.load(stored)
+    assert run.avg > 0
+    assert reads == []
+    assert list(run.curves["task"]) == [1, 1, 2, 2]
+    assert run.accuracy.shape == (4, 2)
+    assert len(run.curves) == len(list(run.curves))
+    assert reads == [stored / "curves.parquet"]
+
+
+def test_a_run_that_was_read_can_be_written_again(stored: Path, tmp_path: Path) -> None:
+    Run.load(stored).write(tmp_path)
+    assert (tmp_path / "curves.parquet").read_bytes() == (stored / "curves.parquet").read_bytes()
+
+
+def test_curves_that_can_not_be_read_are_answered_in_one_line(stored: Path) -> None:
+    (stored / "curves.parquet").write_bytes(b"nothing of the kind")
+    run = Run.load(stored)
+    with pytest.raises(UserError, match=r"curves\.parquet can't be read"):
+        run.accuracy  # noqa: B018

@@ -1,0 +1,120 @@
+"""The network as it is evaluated: folded, and in bf16."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from twofold.models import FlatModel, mlp, reduced_resnet18
+from twofold.models.inference import Inference
+
+
+class Branching(nn.Module):
+    """Can't be traced: what it does depends on its input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm, self.linear = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Linear(4, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out = self.norm(self.conv(x)) if x.sum() > -1e9 else self.conv(x)
+        return self.linear(out.mean((2, 3)))
+
+
+class Shared(nn.Module):
+    """A convolution whose output is read twice, one with a bias, a norm after no convolution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.a = nn.BatchNorm2d(3), nn.Conv2d(3, 4, 3, padding=1)
+        self.norm_a, self.b = nn.BatchNorm2d(4), nn.Conv2d(4, 4, 1)
+        self.norm_b, self.plain = nn.BatchNorm2d(4), nn.BatchNorm2d(4, affine=False)
+        self.linear = nn.Linear(4, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        a = self.a(self.first(x))
+        out = torch.relu(self.norm_a(a)) + a
+        b = self.norm_b(self.b(out))
+        out = F.relu(b + out)
+        return self.linear(self.plain(out).mean((2, 3)))
+
+
+def trained(module: nn.Module, seed: int = 0) -> FlatModel:
+    """With statistics and weights as after some training, not as at the start."""
+    torch.manual_seed(seed)
+    net = FlatModel(module)
+    for _ in range(3):
+        net(torch.randn(8, 3, 32, 32) * 2 + 1)
+    for norm in net.batch_norms:
+        if norm.affine:
+            nn.init.normal_(norm.weight, 1, 0.3)
+            nn.init.normal_(norm.bias, 0, 0.3)
+    return net
+
+
+def logits(net: FlatModel, x: torch.Tensor) -> torch.Tensor:
+    with net.evaluating():
+        return net(x)
+
+
+@pytest.mark.parametrize("make", [reduced_resnet18, Shared, Branching], ids=lambda m: m.__name__)
+def test_it_computes_what_the_network_does(make):
+    net, x = trained(make()), torch.randn(10, 3, 32, 32)
+    inference = Inference(net)
+    inference.follow()
+    torch.testing.assert_close(inference(x), logits(net, x), rtol=1e-4, atol=1e-5)
+
+
+def test_it_follows_the_weights_and_the_statistics():
+    net, x = trained(reduced_resnet18()), torch.randn(10, 3, 32, 32)
+    inference = Inference(net)
+    inference.follow()
+    before = inference(x)
+    net.values.mul_(1.1)
+    net(torch.randn(8, 3, 32, 32) * 5)
+    torch.testing.assert_close(inference(x), before)
+    inference.follow()
+    assert not torch.allclose(inference(x), before, rtol=1e-2)
+    torch.testing.assert_close(inference(x), logits(net, x), rtol=1e-4, atol=1e-5)
+
+
+def test_the_network_itself_is_left_alone():
+    net = trained(reduced_resnet18())
+    before = copy.deepcopy(net.module.state_dict())
+    inference = Inference(net, torch.bfloat16)
+    inference.follow()
+    inference(torch.randn(2, 3, 32, 32))
+    for name, value in net.module.state_dict().items():
+        assert torch.equal(value, before[name]), name
+    assert net.module.training
+
+
+def test_all_twenty_batch_norms_are_gone_and_nothing_that_must_stay():
+    def count(module: nn.Module) -> int:
+        return sum(isinstance(m, nn.BatchNorm2d) for m in module.modules())
+
+    assert count(Inference(trained(reduced_resnet18()))._module) == 0
+    # norm_a's convolution is read twice, `first` follows none, `plain` has no scale.
+    assert count(Inference(trained(Shared()))._module) == 3
+
+
+@pytest.mark.parametrize("make", [reduced_resnet18, Branching], ids=lambda m: m.__name__)
+def test_bf16_is_near(make):
+    net, x = trained(make()), torch.randn(50, 3, 32, 32)
+    inference = Inference(net, torch.bfloat16)
+    inference.follow()
+    quick, exact = inference(x), logits(net, x)
+    assert quick.dtype == torch.float32
+    assert 0 < (quick - exact).abs().max() < 0.05 * exact.abs().max()
+
+
+def test_the_last_layer_is_not_rounded():
+    """In bf16, logits of one size are multiples of 1/256 of it; these are not."""
+    torch.manual_seed(0)
+    net = FlatModel(mlp())
+    inference = Inference(net, torch.bfloat16)
+    inference.follow()
+    quick = inference(torch.randn(100, 784))
+    assert not torch.equal(quick, quick.bfloat16().float())

@@ -1,0 +1,150 @@
+"""Fast predictions are the network's own; in bf16, nearly, and the differences are counted."""
+
+import numpy as np
+import pytest
+import torch
+from test_inference import Branching, trained
+from torch import nn
+from toys import class_benchmark, domain_benchmark
+
+from twofold import configure, run
+from twofold.evaluation import predictors
+from twofold.evaluation.predictors import Audit, Audited, Checked, Plain, exact
+from twofold.models import FlatModel, reduced_resnet18
+
+
+def identity(logits: torch.Tensor) -> torch.Tensor:
+    return logits
+
+
+class Fixed:
+    """Stands for a quick copy: logits that were worked out before, one row an image."""
+
+    def __init__(self, logits: list[list[float]]) -> None:
+        self.logits = torch.tensor(logits)
+
+    def follow(self) -> None: ...
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return self.logits[x[:, 0].long()]
+
+
+class Asked:
+    """A predictor that says class 9, and keeps what it was asked for."""
+
+    def __init__(self) -> None:
+        self.images: list[list[int]] = []
+
+    def __call__(self, x, judged) -> torch.Tensor:
+        self.images.append(x[:, 0].int().tolist())
+        return torch.full((len(x),), 9)
+
+
+def test_only_close_images_are_looked_at_again():
+    logits = [[1.0, 0.0], [1.0, 0.995], [-10.0, 0.05], [3.0, 2.9], [float("nan"), 1.0], [0.0, 0.0]]
+    sure = Asked()
+    checked = Checked(Fixed(logits), sure, chunk=2, margin=0.01)
+    predicted = checked(torch.arange(6.0).view(6, 1), identity)
+    assert sure.images == [[1, 4, 5]]  # 0.005 of 1; not a number; a tie
+    assert predicted.tolist() == [0, 9, 1, 0, 9, 9]
+
+
+def test_closeness_is_that_of_the_logits_that_are_judged():
+    """A correction such as BiC's can bring two logits together."""
+    sure = Asked()
+    checked = Checked(Fixed([[1.0, 0.0], [0.0, 5.0]]), sure, chunk=9, margin=0.01)
+    checked(torch.arange(2.0).view(2, 1), lambda logits: logits + torch.tensor([0.0, 1.0]))
+    assert sure.images == [[0]]
+
+
+def test_without_close_images_nobody_is_asked():
+    sure = Asked()
+    Checked(Fixed([[1.0, 0.0]]), sure, chunk=9, margin=0.01)(torch.zeros(3, 1), identity)
+    Checked(Fixed([[1.0]]), sure, chunk=9, margin=0.01)(torch.zeros(3, 1), identity)  # one class
+    assert sure.images == []
+
+
+def test_an_audit_counts_differences_and_doubles_the_margin():
+    audit = Audit(margin=0.01)
+    audited = Audited(Checked(Fixed([[1.0, 0.0], [0.0, 1.0]]), Asked(), 9, 0.0), audit, every=3)
+    x = torch.arange(2.0).view(2, 1)
+    predicted = [audited(x, identity).tolist() for _ in range(7)]
+    assert audit == Audit(evaluations=7, audits=3, images=6, differences=6, margin=0.08)
+    sure = [9, 9]  # an audited evaluation is right
+    assert predicted == [sure, [0, 1], [0, 1], sure, [0, 1], [0, 1], sure]
+
+
+def test_an_audit_that_finds_nothing_leaves_the_margin():
+    checked = Checked(Fixed([[1.0, 0.0]]), lambda x, judged: torch.zeros(len(x)), 9, 0.0)
+    audit = Audit(margin=0.01)
+    Audited(checked, audit)(torch.zeros(4, 1), identity)
+    assert audit == Audit(evaluations=1, audits=1, images=4, differences=0, margin=0.01)
+
+
+def test_exact_predictions_are_those_of_the_naive_pass():
+    """Whatever rounding does: as many logits are nearly equal as images are."""
+    net = trained(reduced_resnet18())
+    with torch.no_grad():  # all outputs nearly alike: every prediction hangs on rounding
+        weight = net.module.linear.weight
+        weight.copy_(weight[:1] + 1e-7 * torch.randn_like(weight))
+        net.module.linear.bias.zero_()
+    x = torch.randn(120, 3, 32, 32).contiguous(memory_format=torch.channels_last)
+    predictor = exact(net, x[:2])
+    assert isinstance(predictor, Checked)
+    naive = Plain(net, predictor.chunk)(x, identity)
+    folded = Checked(predictor.quick, Asked(), predictor.chunk, margin=-1)(x, identity)
+    assert not torch.equal(folded, naive), "the test would show nothing"
+    assert torch.equal(predictor(x, identity), naive)
+
+
+def test_a_network_that_was_misread_is_taken_as_it_is(monkeypatch):
+    net, x = trained(reduced_resnet18()), torch.randn(2, 3, 32, 32)
+    assert isinstance(exact(net, x), Checked)
+    monkeypatch.setattr(predictors.Inference, "__call__", lambda self, x: self._module(x) + 0.01)
+    assert isinstance(exact(net, x), Plain)
+
+
+class Tall(nn.Module):
+    """A sum that can't be made in place: it is larger than its first part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 4, 32), nn.BatchNorm2d(4)
+        self.linear = nn.Linear(8, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear((self.norm(self.conv(x)) + torch.ones(1, 1, 2, 1)).flatten(1))
+
+
+@pytest.mark.parametrize("make", [Tall, Branching], ids=lambda m: m.__name__)
+def test_any_network_is_predicted_right(make):
+    net, x = trained(make()), torch.randn(20, 3, 32, 32)
+    predicted = exact(net, x[:2])(x, identity)
+    with net.evaluating():
+        assert torch.equal(predicted, net(x).argmax(1))
+
+
+def test_chunks_fit_the_cache():
+    resnet, images = FlatModel(reduced_resnet18()), torch.zeros(2, 3, 32, 32)
+    assert exact(resnet, images).chunk == 50
+    assert exact(FlatModel(reduced_resnet18(size=84)), torch.zeros(2, 3, 84, 84)).chunk == 7
+
+
+@pytest.mark.parametrize("benchmark", [class_benchmark, domain_benchmark], ids=["class", "domain"])
+def test_a_run_in_bf16_trains_alike_and_says_what_it_checked(benchmark):
+    options = {"batch_size": 16, "iterations": 12, "eval_size": 30}
+    usual = run(benchmark(norm=True), "er", **options)
+    quick = run(benchmark(norm=True), "er", **options, eval_precision="bf16")
+    assert np.array_equal(quick.curves["loss"], usual.curves["loss"])
+    assert quick.avg == usual.avg
+    assert np.nanmax(np.abs(quick.accuracy - usual.accuracy)) <= 100 / 30 + 1e-4  # one image
+    audit = quick.summary["audit"]
+    assert audit["evaluations"] == len(quick.curves["task"])
+    assert (audit["audits"], audit["images"]) == (1, 30)
+    assert "audit" not in usual.summary
+
+
+@pytest.mark.parametrize("precision", ["fp16", "", "BF16"])
+def test_another_precision_is_refused(precision):
+    with pytest.raises(ValueError, match="eval precision"):
+        configure("rotated-mnist", "er", eval_precision=precision)
