@@ -9,6 +9,8 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 demo: .venv/.package
 	$(BIN)/twofold run rotated-mnist er er+gem er+agem --iterations 250 --out runs/demo
 	$(BIN)/twofold figure gap rotated-mnist --runs runs/demo --output runs/demo/gap.png
+	$(BIN)/twofold report runs/demo --output runs/demo/report.html
+	@echo "The figure opens in a browser, too: file://$(CURDIR)/runs/demo/gap.png"
 
 test: lint
 	$(BIN)/pytest -n 2 --dist loadgroup $(PYTEST)
@@ -23,8 +25,7 @@ fmt: .venv/.tools
 	$(BIN)/ruff format .
 
 bench: .venv/.package
-	$(BIN)/python bench/steps.py
-	$(BIN)/python bench/overhead.py
+	$(BIN)/python bench
 
 clean:
 	rm -rf .venv

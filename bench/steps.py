@@ -1,99 +1,69 @@
-"""What a routine costs: the time of a training step relative to plain ER's, measured in one run.
-
-    make bench            (or: python bench/steps.py [--json FILE])
-
-Steps of all methods are interleaved, and the ratio is that of medians, so that whatever else the
-machine does falls on all alike. Images are random: time does not depend on what they show.
-"""
+"""What a routine costs: the time of a training step relative to plain ER's."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import statistics
-import time
-from collections.abc import Callable
-from pathlib import Path
-
 import torch
-from torch import nn
+from measuring import Row, Stepper, in_turns, like
 
-from twofold import Benchmark, Method
-from twofold.models import reduced_resnet18
-from twofold.training import Settings, Training
-
-METHODS = ("er", "er+agem", "er+gem")
+MNIST, CIFAR = "Rotated MNIST, batch 128", "Split CIFAR-100, batch 10"
 
 
-def rotated_mnist_like() -> Benchmark:
-    """Three tasks of 28x28 digits for the MLP."""
-    return _random(tasks=3, shape=(28, 28, 1), classes=10, model=None)
-
-
-def split_cifar_like() -> Benchmark:
-    """Ten tasks of 32x32 images for the reduced ResNet-18."""
-    return _random(tasks=10, shape=(32, 32, 3), classes=100, model=lambda: reduced_resnet18(100))
-
-
-def _random(
-    tasks: int, shape: tuple[int, ...], classes: int, model: Callable[[], nn.Module] | None
-) -> Benchmark:
-    def images(count: int) -> torch.Tensor:
-        return torch.randint(256, (count, *shape), dtype=torch.uint8)
-
-    def labels(count: int) -> torch.Tensor:
-        return torch.arange(count) % classes
-
-    parts = [(images(1000), labels(1000), images(100), labels(100)) for _ in range(tasks)]
-    return Benchmark.from_tensors("random", parts, model=model)
-
-
-class Stepper:
-    """Training that stands in its last task with a full memory, ready to take single steps."""
-
-    def __init__(self, benchmark: Benchmark, method: str, batch_size: int) -> None:
-        settings = Settings(online=True, lr=0.001, batch_size=batch_size, seed=0, eval_size=10)
-        self.training = Training(benchmark, *Method.parse(method).make(), settings)
-        self.task, self.n = len(benchmark.tasks), 0
-        for task in range(1, self.task):
-            chosen, _ = self.training._start_task(task)
-            self.training.memory.add(self.training.objective.end_task(task, chosen))
-        _, self.rows = self.training._start_task(self.task)
-
-    def __call__(self) -> float:
-        self.n += 1
-        start = time.perf_counter()
-        self.training._iterate(self.task, self.n, self.rows)
-        return time.perf_counter() - start
-
-
-def ratios(benchmark: Benchmark, batch_size: int, rounds: int) -> dict[str, float]:
-    steppers = {method: Stepper(benchmark, method, batch_size) for method in METHODS}
-    seconds: dict[str, list[float]] = {method: [] for method in METHODS}
-    for _ in range(rounds):
-        for method, step in steppers.items():
-            seconds[method].append(step())
-    median = {method: statistics.median(times[3:]) for method, times in seconds.items()}
-    return {method: median[method] / median["er"] for method in METHODS[1:]}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
+def rows() -> list[Row]:
     torch.set_num_threads(1)
-    rows = {}
-    for name, benchmark, batch_size, rounds in (
-        ("rotated-mnist, batch 128, task 3", rotated_mnist_like(), 128, 60),
-        ("split-cifar100, batch 10, task 10", split_cifar_like(), 10, 20),
-    ):
-        for method, ratio in ratios(benchmark, batch_size, rounds).items():
-            rows[f"training step of {method} / er, {name}"] = round(ratio, 3)
-    for name, ratio in rows.items():
-        print(f"{name:60} {ratio:.2f}")
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=2) + "\n")
+    return [*_on_mnist(), *_on_cifar(), _over_ten_tasks(), _late()]
 
 
-if __name__ == "__main__":
-    main()
+def _on_mnist() -> list[Row]:
+    """In the third task."""
+    targets = {
+        "agem": 1.1,
+        "gem": 2.2,
+        "ema": 1.03,
+        "clip": 1.03,
+        "warmup": 1.03,
+        "sam": 2.2,
+        "lpr": 2.0,
+    }
+    seconds = _seconds("rotated-mnist", ["er", *(f"er+{how}" for how in targets)], 128, 100)
+    return [
+        _row(f"er+{how}", seconds[f"er+{how}"] / seconds["er"], f"{MNIST}, task 3", target)
+        for how, target in targets.items()
+    ]
+
+
+def _on_cifar() -> list[Row]:
+    seconds = _seconds("split-cifar100", ["er", "er+agem"], 10, 20)
+    return [_row("er+agem", seconds["er+agem"] / seconds["er"], f"{CIFAR}, task 10", 1.75)]
+
+
+def _seconds(name: str, methods: list[str], batch_size: int, rounds: int) -> dict[str, float]:
+    shape = like(name)
+    steps = {method: Stepper(shape, method, batch_size).step for method in methods}
+    return in_turns(steps, rounds)
+
+
+def _over_ten_tasks() -> Row:
+    """GEM takes a reference gradient a past task, so its cost grows: the mean over all tasks."""
+    shape = like("split-cifar100")
+    steps = {
+        f"{method} {task}": Stepper(shape, method, 10, task).step
+        for method in ("er", "er+gem")
+        for task in range(1, 11)
+    }
+    seconds = in_turns(steps, rounds=6)
+    total = {
+        method: sum(seconds[f"{method} {task}"] for task in range(1, 11))
+        for method in ("er", "er+gem")
+    }
+    return _row("er+gem", total["er+gem"] / total["er"], f"{CIFAR}, mean of tasks 1 to 10", 3.6)
+
+
+def _late() -> Row:
+    shape = like("split-cifar100", tasks=20)
+    seconds = in_turns({f"{t}": Stepper(shape, "er", 10, t).step for t in (2, 20)}, rounds=30)
+    name = "training step of er in task 20 / in task 2, 20 tasks, batch 10, memory full"
+    return Row(name, seconds["20"] / seconds["2"], "at most", 1.1)
+
+
+def _row(method: str, ratio: float, where: str, target: float) -> Row:
+    return Row(f"training step of {method} / er, {where}", ratio, "at most", target)

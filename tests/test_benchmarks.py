@@ -12,11 +12,11 @@ from torch import nn
 
 from twofold import Benchmark, run
 from twofold.benchmarks import Recipe
-from twofold.benchmarks.base import channel_statistics
 from twofold.benchmarks.domain_cifar100 import task_of_class
 from twofold.benchmarks.rotated_mnist import ANGLES, rotate
 from twofold.benchmarks.splitting import class_order
 from twofold.datasets import load
+from twofold.datasets.statistics import channel_statistics
 from twofold.errors import UserError
 
 # What the authors' code draws: the first task of split-cifar100 for the paper's five seeds.

@@ -264,6 +264,7 @@ def watched(method: str, needs: Needs, norm: bool) -> list[Seen]:
     class Watch(Routine):
         def direct(self, g, step):
             if step.task > 1:
+                step.references = None if step.references is None else step.references.clone()
                 seen.append(Seen(draws[-1], step, step.net.copy().requires_grad_(True)))
             return g
 

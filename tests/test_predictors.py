@@ -8,9 +8,11 @@ from torch import nn
 from toys import class_benchmark, domain_benchmark
 
 from twofold import configure, run
+from twofold.benchmarks import Batch
 from twofold.evaluation import predictors
-from twofold.evaluation.predictors import Audit, Audited, Checked, Plain, exact
-from twofold.models import FlatModel, reduced_resnet18
+from twofold.evaluation.continual import Evaluator
+from twofold.evaluation.predictors import Audit, Checked, Plain, exact
+from twofold.models import FlatModel, mlp, reduced_resnet18
 
 
 def identity(logits: torch.Tensor) -> torch.Tensor:
@@ -64,20 +66,38 @@ def test_without_close_images_nobody_is_asked():
     assert sure.images == []
 
 
-def test_an_audit_counts_differences_and_doubles_the_margin():
-    audit = Audit(margin=0.01)
-    audited = Audited(Checked(Fixed([[1.0, 0.0], [0.0, 1.0]]), Asked(), 9, 0.0), audit, every=3)
-    x = torch.arange(2.0).view(2, 1)
-    predicted = [audited(x, identity).tolist() for _ in range(7)]
-    assert audit == Audit(evaluations=7, audits=3, images=6, differences=6, margin=0.08)
-    sure = [9, 9]  # an audited evaluation is right
-    assert predicted == [sure, [0, 1], [0, 1], sure, [0, 1], [0, 1], sure]
+def audited(quick: list[int], sure: list[int], times: int) -> tuple[Audit, list[list[float]]]:
+    """An evaluator of two tasks with these predictions of two images each, of class 0."""
+    evaluator = Evaluator(domain_benchmark(), FlatModel(mlp()), 2, seed=0, precision="bf16")
+    labels = torch.zeros(2, dtype=torch.long)
+    evaluator._kept = {task: Batch(torch.zeros(2, 784), labels, labels) for task in (0, 1)}
+    evaluator._exact = lambda x, judged: torch.tensor(sure)
+    evaluator._rounded = Said(torch.tensor(quick))
+    return evaluator.audit, [evaluator.subset(2, identity).tolist() for _ in range(times)]
+
+
+class Said:
+    """Always predicts the same."""
+
+    margin = 0.0
+
+    def __init__(self, predicted: torch.Tensor) -> None:
+        self.predicted = predicted
+
+    def __call__(self, x, judged) -> torch.Tensor:
+        return self.predicted
+
+
+def test_an_audit_counts_differences_and_doubles_the_margin(monkeypatch):
+    monkeypatch.setattr(predictors, "AUDIT_EVERY", 3)
+    audit, accuracies = audited(quick=[0, 1], sure=[0, 0], times=7)
+    assert audit == Audit(evaluations=7, audits=3, images=12, differences=6, margin=0.08)
+    right, wrong = [100.0, 100.0], [50.0, 50.0]  # an audited evaluation is right
+    assert accuracies == [right, wrong, wrong, right, wrong, wrong, right]
 
 
 def test_an_audit_that_finds_nothing_leaves_the_margin():
-    checked = Checked(Fixed([[1.0, 0.0]]), lambda x, judged: torch.zeros(len(x)), 9, 0.0)
-    audit = Audit(margin=0.01)
-    Audited(checked, audit)(torch.zeros(4, 1), identity)
+    audit, _ = audited(quick=[0, 1], sure=[0, 1], times=1)
     assert audit == Audit(evaluations=1, audits=1, images=4, differences=0, margin=0.01)
 
 

@@ -13,8 +13,9 @@ from commandline import Outcome
 
 import twofold
 from twofold.benchmarks import Benchmark, Recipe
+from twofold.evaluation.continual import Evaluator
 from twofold.experiments.config import configure
-from twofold.training import Training
+from twofold.training import Progress, Training
 
 pytest_plugins = ("commandline_fixtures",)
 pytestmark = pytest.mark.real_data
@@ -146,3 +147,25 @@ def test_online_is_one_pass(benchmark: str, batch_size: int, iterations: int, bu
         config = configure(benchmark, "er", mode=mode, batch_size=batch_size)
         training = Training(made, *config.make_components(), config.settings())
         assert {training._iterations(len(task.train)) for task in made.tasks} == {expected}
+
+
+def test_bf16_evaluation_is_within_a_tenth_of_a_point_in_mid_training(need: Need) -> None:
+    """Twice in each of two tasks of ER, for each task, on a thousand images of each."""
+    name, options = "split-cifar100", {"eval_precision": "bf16", "eval_every": 30}
+    config = configure(name, "er", mode="online", iterations=60, tasks=2, **options)
+    settings = config.settings()
+    benchmark = Recipe.find(name).build(142, need("cifar100"))
+    training = Training(benchmark, *config.make_components(), settings)
+    exact = Evaluator(benchmark, training.net, settings.eval_size, settings.seed)
+    differences = []
+
+    def compare(progress: Progress) -> None:
+        sure = exact.subset(progress.task, training.objective.judged)
+        differences.append(float((progress.accuracy - sure).abs().max()))
+
+    training.report = compare
+    result = training.run()
+    assert len(differences) == 4
+    assert max(differences) <= 0.1 + 1e-4
+    assert (result.audit["audits"], result.audit["images"]) == (1, 1000)
+    assert result.curves["accuracy_1"][59] > 15, "it has learned too little to tell"

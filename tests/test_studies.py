@@ -548,6 +548,12 @@ def works(method: str, task: int, batch_norm: bool) -> tuple[float, ...]:
         ("joint+gem", (3, 50, 0), (5, 50, 0)),
         ("joint+agem", (2, 30, 0), (3 + 2, 30 + 20, 0)),
         ("joint+agem(reference=frozen)", (3, 50, 0), (5, 50, 0)),
+        ("er+clip+warmup+momentum-reset+ema", (1, 20, 0), None),  # ema: in evaluation alone
+        ("er+mega", (2, 20, 0), (1 + 2 / 3, 20 * (1 + 2 / 3), 0)),
+        ("er+pcgrad", (3, 40, 0), None),
+        ("er+sam", (2, 40, 0), None),  # everything again, at other weights
+        ("joint+sam", (2, 60, 0), (6, 60, 0)),
+        ("er+lpr(every=4,examples=100)", (1, 20, 25), None),  # the memory, at intervals
     ],
 )
 def test_the_work_of_an_iteration_in_the_third_task(
@@ -556,13 +562,18 @@ def test_the_work_of_an_iteration_in_the_third_task(
     assert works(method, 3, False) == pytest.approx(plain)
     assert works(method, 3, True) == pytest.approx(batch_norm or plain)
     judged = 10 if method == "bic" else 0
-    assert works(method, 1, True)[:2] == (1, 10)
+    assert works(method, 1, True)[:2] == ((2, 20) if "sam" in method else (1, 10))
     assert works(method, 1, True)[2] in (0, judged)
 
 
 @pytest.mark.parametrize("batch_norm", [False, True])
 @pytest.mark.parametrize(
-    "method", ["finetune", "gem", "agem", "er", "er+gem", "joint", "joint+gem", "bic"]
+    "method",
+    [
+        *("finetune", "gem", "agem", "er", "er+gem", "joint", "joint+gem", "bic"),
+        "er+sam",
+        "joint+sam",
+    ],
 )
 def test_the_images_are_those_that_training_forwards(method: str, batch_norm: bool) -> None:
     settings = Settings(online=True, lr=0.01, batch_size=10, seed=1)
@@ -594,6 +605,8 @@ SMALL = Sizes(train=105, test=40, classes=5, image=(1, 4, 4))
         ("finetune", {"mode": "online", "iterations": None}, Load(30, 300, 6 * (4 * 20 + 40))),
         ("finetune", {"mode": "online", "batch_size": 50}, Load(6, 300, 6 * (1 * 20 + 40))),
         ("finetune", {"eval_size": 1000}, Load(21, 210, 6 * (3 * 40 + 40))),
+        # the average is judged, and the weights that are trained
+        ("finetune+ema", {}, Load(21, 210, 2 * 6 * (3 * 20 + 40))),
     ],
 )
 def test_the_work_of_a_run(method: str, options: dict[str, Any], wanted: Load) -> None:

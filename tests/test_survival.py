@@ -32,6 +32,10 @@ FAMILIES = [
     "finetune",
     "agem",
     "gem(references=cumulative)",
+    "er+warmup(5)+momentum-reset+ema(0.9)",
+    "bic+sam+ema(0.9)",
+    "er+lpr(every=3)",
+    "er+pcgrad+rescale+clip(0.5)",
 ]  # fmt: skip
 
 

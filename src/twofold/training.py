@@ -89,6 +89,8 @@ class Training:
         device = benchmark.train.labels.device
         self.net = initialised(benchmark, settings.seed, device)
         self.velocity = torch.zeros_like(self.net.values)
+        past = len(self.tasks) - 1 if Needs.PER_TASK in self.needs else 0
+        self._references = self.net.values.new_empty(past, len(self.net.values))  # G, reused
         labels = benchmark.train.labels.cpu().numpy()
         grouping: Grouping = "class-task" if objective.stores_all else settings.memory_grouping
         self.memory = Memory(labels, settings.memory_per_class, grouping)
@@ -242,7 +244,7 @@ class Training:
             lr = routine.step_size(lr, step)
             momentum = routine.momentum(momentum, step)
         if direction is not g:
-            step.log["norm_ratio"] = torch.linalg.vector_norm(direction) / step.norm
+            step.log["norm_ratio"] = step.norm(direction) / step.norm(g)
         # 5. Update: SGD with momentum, which averages projected gradients.
         self.velocity.mul_(momentum).add_(direction)
         self.net.values.add_(self.velocity, alpha=-lr)
@@ -291,12 +293,9 @@ class Training:
 
     def _add_references(self, step: Step, draw: Draw) -> None:
         if draw.references:
-            step.references = torch.stack(
-                [
-                    frozen_gradient(self.net, [batch], affine=False)[0].clone()
-                    for batch in draw.references
-                ]
-            )
+            step.references = self._references[: len(draw.references)]
+            for row, batch in zip(step.references, draw.references, strict=True):
+                row.copy_(frozen_gradient(self.net, [batch], affine=False)[0])
         if draw.old is not None and self._needs_own_pass(draw):
             pieces = zip(*(part.split(self.settings.batch_size) for part in draw.old), strict=True)
             batches = [Batch(*piece) for piece in pieces]

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twofold.datasets import cache, load
+from twofold.datasets import cache, load, statistics
 from twofold.datasets.dataset import digest
 from twofold.errors import UserError
 
@@ -114,6 +114,25 @@ def test_the_manifest_says_what_is_there(entry: Path) -> None:
     facts = json.loads((entry / "manifest.json").read_text())["facts"]
     assert facts["arrays"]["train-images"]["shape"] == [500, 84, 84, 3]
     assert sorted(facts["arrays"]) == sorted(path.stem for path in entry.glob("*.npy"))
+
+
+def test_what_images_are_whitened_with_is_kept(entry: Path, mini_folder: Path) -> None:
+    mean, deviation = load("mini-imagenet", mini_folder).statistics
+    pixels = load("mini-imagenet", mini_folder).train.images.reshape(-1, 3) / 255.0
+    np.testing.assert_allclose(mean, pixels.mean(0), rtol=1e-6)
+    np.testing.assert_allclose(deviation, pixels.std(0), rtol=1e-6)
+    manifest = json.loads((entry / "manifest.json").read_text())
+    assert manifest["facts"]["statistics"] == [list(mean), list(deviation)]
+
+
+def test_it_is_not_computed_again(
+    entry: Path, mini_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(images: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(statistics, "channel_statistics", fail)
+    assert len(load("mini-imagenet", mini_folder).statistics) == 2
 
 
 def test_a_changed_source_is_decoded_again(entry: Path, mini_folder: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from twofold.datasets import Dataset, load
+from twofold.datasets.statistics import Constants, channel_statistics
 from twofold.errors import UserError, unknown
 from twofold.models import mlp
 
 Rows = NDArray[np.int64]
 Scenario = Literal["domain", "class"]
 Whitening = Literal["train", "published"]
-Constants = tuple[
-    tuple[float, ...], tuple[float, ...]
-]  # mean and deviation of each channel, in 0..1
 
 
 class Batch(NamedTuple):
@@ -175,7 +172,7 @@ class Recipe:
         train, test, tasks = cls.divide(data, seed)
         whiten = cls.published_whitening
         if whitening == "train":
-            whiten = channel_statistics(as_tensor(data.train.images))
+            whiten = data.statistics
         return Benchmark(
             name=cls.name,
             scenario=cls.scenario,
@@ -192,22 +189,3 @@ class Images(NamedTuple):
 
     images: Tensor
     labels: Tensor
-
-
-def as_tensor(array: NDArray[np.uint8] | NDArray[np.int64]) -> Tensor:
-    """A tensor on the array's own memory. The cache is mapped read-only, and nobody writes."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return torch.from_numpy(array)
-
-
-def channel_statistics(images: Tensor) -> Constants:
-    """Mean and deviation of each channel over all pixels, on the scale 0..1."""
-    channels = images.shape[-1]
-    total = torch.zeros(2, channels, dtype=torch.float64)
-    for chunk in images.split(2000):  # a chunk fits the cache; a float copy of all would not
-        pixels = chunk.reshape(-1, channels).float().div_(255)
-        total[0] += pixels.sum(0, dtype=torch.float64)
-        total[1] += pixels.square().sum(0, dtype=torch.float64)
-    mean, square = total / (images.numel() / channels)
-    return tuple(mean.tolist()), tuple((square - mean**2).sqrt().tolist())

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from torch import nn
 
-from twofold.benchmarks.base import Images, Recipe, Rows, Task, as_tensor
+from twofold.benchmarks.base import Images, Recipe, Rows, Task
 from twofold.datasets import Dataset, Split
+from twofold.datasets.statistics import as_tensor
 from twofold.models import reduced_resnet18
 
 

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from twofold.benchmarks.base import Images, Recipe, Task, as_tensor
+from twofold.benchmarks.base import Images, Recipe, Task
 from twofold.datasets import Dataset, Split
+from twofold.datasets.statistics import as_tensor
 from twofold.models import mlp
 
 ANGLES = (0, 80, 160)

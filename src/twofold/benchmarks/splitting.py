@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from twofold.benchmarks.base import Images, Recipe, Rows, Task, as_tensor
+from twofold.benchmarks.base import Images, Recipe, Rows, Task
 from twofold.datasets import Dataset
+from twofold.datasets.statistics import as_tensor
 
 
 def class_order(seed: int) -> Rows:

@@ -40,7 +40,7 @@ def add(commands: Any) -> None:
     add("-h", "--help", action=Help)
     add("--task", type=whole, default=1, metavar="N", help="whose accuracy (default: 1)")
     add("--runs", type=folder, default=Path("runs"), metavar="DIR", help="folder with runs (runs)")
-    add("--methods", nargs="+", metavar="METHOD", help="these (default: those of the paper)")
+    add("--methods", nargs="+", metavar="METHOD", help="which (default: as listed below)")
     add("--mode", default="offline", help="offline (default) or online")
     add("--profile", default="paper", help="paper (default) or published")
     chosen = "(default: by the paper's rule)"

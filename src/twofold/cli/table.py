@@ -26,7 +26,9 @@ def add(commands: Any) -> None:
         epilog=EXAMPLES,
     )
     parser.set_defaults(act=act, parser=parser)
-    parser.add_argument("table", metavar="TABLE", help="main, sota, timing, gamma or appendix")
+    parser.add_argument(
+        "table", metavar="TABLE", help="main, sota, timing, gamma, appendix or trajectories"
+    )
     parser.add_argument("--profile", default="paper", help="paper (default) or published")
     add_output_options(parser, FORMATS)
 

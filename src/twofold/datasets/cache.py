@@ -23,7 +23,7 @@ from twofold.datasets.dataset import Copy, Dataset, Split
 from twofold.errors import UserError
 from twofold.locks import locked
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 
 
@@ -97,7 +97,12 @@ def _write(entry: Path, dataset: Dataset) -> None:
                     path = unfinished / f"{part}-{kind}.npy"
                     np.save(path, array)
                     arrays[path.stem] = {"shape": list(array.shape), "crc32": _crc_of_file(path)}
-        facts = {"name": dataset.name, "class_names": list(dataset.class_names), "arrays": arrays}
+        facts = {
+            "name": dataset.name,
+            "class_names": list(dataset.class_names),
+            "arrays": arrays,
+            "statistics": dataset.statistics,  # they take longer than everything else
+        }
         manifest = {"format": FORMAT, "crc32": _crc_of_facts(facts), "facts": facts}
         (unfinished / MANIFEST).write_text(json.dumps(manifest, indent=1))
         shutil.rmtree(entry, ignore_errors=True)
@@ -118,7 +123,10 @@ def _read(entry: Path) -> Dataset | None:
             Split(arrays[f"{p}-images"], arrays[f"{p}-labels"], arrays.get(f"{p}-coarse"))
             for p in ("train", "test")
         )
-        return Dataset(facts["name"], train, test, tuple(facts["class_names"]))
+        dataset = Dataset(facts["name"], train, test, tuple(facts["class_names"]))
+        mean, deviation = map(tuple, facts["statistics"])
+        vars(dataset)["statistics"] = mean, deviation  # in place of the computed ones
+        return dataset
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
 

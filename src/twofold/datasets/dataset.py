@@ -5,10 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from twofold.datasets.statistics import Constants
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +33,13 @@ class Dataset:
     train: Split
     test: Split
     class_names: tuple[str, ...]
+
+    @cached_property
+    def statistics(self) -> Constants:
+        """Of the training images' channels. The cache has them ready."""
+        from twofold.datasets.statistics import as_tensor, channel_statistics  # takes torch
+
+        return channel_statistics(as_tensor(self.train.images))
 
 
 @dataclass(frozen=True)

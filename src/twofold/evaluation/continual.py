@@ -8,8 +8,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from twofold.benchmarks import Benchmark
-from twofold.evaluation.predictors import Audit, Judged, audited, exact
+from twofold.benchmarks import Batch, Benchmark
+from twofold.evaluation.predictors import Audit, Judged, exact, rounded
 from twofold.memory import sample
 from twofold.models import FlatModel
 from twofold.streams import stream
@@ -20,7 +20,7 @@ __all__ = ["Evaluator", "Judged", "Precision"]
 
 
 class Evaluator:
-    """Judges a network on test images that are drawn once a run and kept ready on the device.
+    """Judges a network on test images that are drawn once a run.
 
     precision: of the forward pass. Whole test sets, and so AVG, are judged in fp32 in any case.
     """
@@ -33,50 +33,59 @@ class Evaluator:
         seed: int,
         precision: Precision = "fp32",
     ) -> None:
-        self._benchmark, self._size, self._seed = benchmark, size, seed
-        few = benchmark.test.batch(benchmark.tasks[0].test[:2]).x
-        self._exact = self._usual = exact(net, few)
-        self.audit: Audit | None = None
-        if precision == "bf16":
-            self.audit = Audit()
-            self._usual = audited(net, few, self.audit)
-        self._x, self._y = few[:0], list[Tensor]()  # of the tasks seen so far
+        self._pool, self._tasks = benchmark.test, benchmark.tasks
+        self._size, self._seed = size, seed
+        few = self._pool.batch(self._tasks[0].test[:2]).x
+        self._exact = exact(net, few)
+        self._rounded = rounded(net, few, self._exact) if precision == "bf16" else None
+        self.audit = Audit()
+        # Next to a convolution, whitening images anew costs nothing; next to an MLP it would show.
+        self._keeps = not net.has_convolutions
+        self._kept: dict[int, Batch] = {}
 
     def subset(self, tasks: int, judged: Judged) -> Tensor:
         """Accuracies in percent on the drawn images of the first `tasks` tasks."""
-        self._draw(tasks)
-        labels = self._y[:tasks]
-        sizes = [len(y) for y in labels]
-        predicted = self._usual(self._x[: sum(sizes)], judged).split(sizes)
-        return torch.stack([_accuracy(p, y) for p, y in zip(predicted, labels, strict=True)])
+        predict, compared = self._exact, list[tuple[Tensor, Tensor]]()
+        if self._rounded is not None:
+            predict, self._rounded.margin = self._rounded, self.audit.margin
+        results = []
+        for task in range(tasks):
+            batch = self._drawn(task)
+            predicted = predict(batch.x, judged)
+            if self._rounded is not None and self.audit.due:
+                sure = self._exact(batch.x, judged)
+                compared.append((predicted, sure))
+                predicted = sure
+            results.append(_accuracy(predicted, batch.y))
+        self.audit.finish(compared)
+        return torch.stack(results)
 
     def full(self, tasks: int, judged: Judged) -> Tensor:
         """Accuracies in percent on the whole test sets of the first `tasks` tasks."""
         results = []
-        for task in self._benchmark.tasks[:tasks]:
-            batches = map(self._benchmark.test.batch, torch.from_numpy(task.test).split(1000))
+        for task in self._tasks[:tasks]:
+            batches = map(self._pool.batch, torch.from_numpy(task.test).split(1000))
             parts = [(self._exact(batch.x, judged), batch.y) for batch in batches]
             predicted, labels = (torch.cat(part) for part in zip(*parts, strict=True))
             results.append(_accuracy(predicted, labels))
         return torch.stack(results)
 
-    def _draw(self, tasks: int) -> None:
-        """Make the images of the first `tasks` tasks ready, one behind the other."""
-        for k in range(len(self._y), tasks):
-            random = stream(self._seed, "evaluation", k)
-            batch = self._benchmark.test.batch(
-                sample(self._benchmark.tasks[k].test, self._size, random)
-            )
-            # An empty tensor would make the result lose its layout, channels last.
-            self._x = torch.cat([self._x, batch.x]) if self._y else batch.x
-            self._y.append(batch.y)
+    def _drawn(self, task: int) -> Batch:
+        """The images of a task that are judged after every iteration."""
+        if task in self._kept:
+            return self._kept[task]
+        random = stream(self._seed, "evaluation", task)
+        batch = self._pool.batch(sample(self._tasks[task].test, self._size, random))
+        if self._keeps:
+            self._kept[task] = batch
+        return batch
 
     def state(self) -> dict[str, Any]:
-        return dataclasses.asdict(self.audit) if self.audit else {}
+        """What evaluation in bf16 has learned of its errors; nothing otherwise."""
+        return dataclasses.asdict(self.audit) if self._rounded is not None else {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            setattr(self.audit, name, value)
+        self.audit = Audit(**state)
 
 
 def _accuracy(predicted: Tensor, labels: Tensor) -> Tensor:

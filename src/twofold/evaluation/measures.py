@@ -31,7 +31,8 @@ class Trajectory:
     """The accuracies of a run as they went.
 
     task: the task (from 1) that was being learned at each iteration.
-    accuracy: a row an iteration, a column a task; NaN where it was not evaluated.
+    accuracy: a row an iteration, a column a task; NaN where it was not evaluated. (The last
+        iteration of every task always is.)
     final: [k][i]: on the whole test set of task i+1, after task k+1.
     """
 
@@ -110,10 +111,11 @@ def _gap(
     """From a curve that begins with a_i(b_j)."""
     lowest_at = int(np.nanargmin(curve if window is None else curve[: window + 1]))
     depth = float(curve[0] - curve[lowest_at])
-    allowed = tolerance + ROUNDING
+    allowed, recovery = tolerance + ROUNDING, None
     back = np.flatnonzero(curve[lowest_at:] >= curve[0] - allowed)
-    recovery = None if depth > allowed else 0
-    if depth > allowed and len(back):
+    if depth <= allowed:
+        recovery = 0
+    elif len(back):
         recovery = lowest_at + int(back[0])
     return Gap(switch, task, depth, lowest_at, recovery, float(curve[0]), len(curve) - 1)
 
@@ -308,7 +310,7 @@ def backward_transfer(run: Trajectory) -> float | None:
     return _mean(end[i] - after[i] for i, after in enumerate(earlier))
 
 
-@measure("new_speed", "new task in", "iterations", "lower", "upper bound")
+@measure("new_speed", "new task at 90%", "iterations", "lower", "upper bound")
 def new_task_speed(run: Trajectory) -> float | None:
     """Iterations until a new task has 90% of the accuracy that it has at its own end; mean over all
     tasks but the first. Read it with the next: who learns little has learned it soon.

@@ -76,37 +76,28 @@ class Checked:
 
 @dataclass
 class Audit:
-    """How often a quick predictor was compared with the sure one, and what was found."""
+    """How often quick predictions were compared with sure ones, and what was found."""
 
     evaluations: int = 0
     audits: int = 0
     images: int = 0  # compared
-    differences: int = 0  # predictions among them that the sure predictor does not share
-    margin: float = CLOSE_BF16  # in force; doubled at every audit that finds a difference
+    differences: int = 0  # predictions among them that were not the same
+    margin: float = CLOSE_BF16  # in force; doubled after an audit that finds a difference
 
+    @property
+    def due(self) -> bool:
+        """Of the first evaluation, and of every hundredth after it."""
+        return self.evaluations % AUDIT_EVERY == 0
 
-@dataclass
-class Audited:
-    """A checked predictor; its first evaluation, and every `every`-th later one, is audited."""
-
-    checked: Checked
-    audit: Audit
-    every: int = AUDIT_EVERY
-
-    def __call__(self, x: Tensor, judged: Judged) -> Tensor:
-        audit = self.audit
-        self.checked.margin = audit.margin
-        predicted = self.checked(x, judged)
-        if audit.evaluations % self.every == 0:
-            sure = self.checked.sure(x, judged)
-            differences = int((predicted != sure).sum())
-            audit.audits += 1
-            audit.images += len(x)
-            audit.differences += differences
-            audit.margin *= 2 if differences else 1
-            predicted = sure
-        audit.evaluations += 1
-        return predicted
+    def finish(self, compared: list[tuple[Tensor, Tensor]]) -> None:
+        """An evaluation is over, and these pairs of predictions were compared in it."""
+        self.evaluations += 1
+        if compared:
+            different = sum(int((quick != sure).sum()) for quick, sure in compared)
+            self.audits += 1
+            self.images += sum(len(quick) for quick, _ in compared)
+            self.differences += different
+            self.margin *= 2 if different else 1
 
 
 def exact(net: FlatModel, sample: Tensor) -> Predictor:
@@ -119,11 +110,10 @@ def exact(net: FlatModel, sample: Tensor) -> Predictor:
     return Checked(quick, plain, chunk, CLOSE_FP32) if _agree(quick, net, sample) else plain
 
 
-def audited(net: FlatModel, sample: Tensor, audit: Audit) -> Predictor:
-    """Predictions in bf16, those that are close in fp32."""
+def rounded(net: FlatModel, sample: Tensor, sure: Predictor) -> Checked:
+    """Predictions in bf16; those that are close are left to a sure predictor."""
     quick = Inference(net, torch.bfloat16)
-    checked = Checked(quick, exact(net, sample), _chunk(net, sample), audit.margin)
-    return Audited(checked, audit)
+    return Checked(quick, sure, _chunk(net, sample), CLOSE_BF16)
 
 
 def _chunk(net: FlatModel, sample: Tensor) -> int:

@@ -27,6 +27,7 @@ from twofold.models import FlatModel
 from twofold.objectives.base import Objective, Term, cross_entropy
 from twofold.objectives.bic import Bic
 from twofold.routines import Needs, Routine
+from twofold.routines.lpr import Lpr
 from twofold.training import needs_of
 
 BACKWARD = 2 / 3  # of a pass: gradients of the weights and of the layers below, beside one forward
@@ -80,8 +81,10 @@ def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
         judged = task * min(config.eval_size, sizes.test)
         if isinstance(parts[0], Bic) and task > 1:  # what its bias is fitted to
             judged += task * sizes.classes * round(config.memory_per_class * parts[0].validation)
-        total += Load(judged=evaluations * judged)
-        total += Load(judged=task * sizes.test)  # all test images, once, at the task's end
+        seen = evaluations * judged + task * sizes.test  # all test images, at the task's end
+        # Where a routine has other weights judged, those that are trained are judged as well.
+        twice = any(routine.overrides("evaluated") for routine in parts[1])
+        total += Load(judged=seen * (1 + twice))
     return total
 
 
@@ -91,19 +94,24 @@ def iteration(
     """Of one training iteration: step by step what `Training._iterate` does."""
     needs = needs_of(routines)
     past = task - 1
+    times = 2 if Needs.ELSEWHERE in needs else 1  # the objective's gradient, again at other weights
     if past == 0:
-        return Load(1, b)
+        return Load(1, b) * times
     replayed = {"nothing": 0, "total": b, "each": past * b}[objective.replays]
     passes = task if objective.replays == "each" and batch_norm else 1
-    done = Load(passes, b + replayed)
+    own = done = Load(passes, b + replayed)
     if Needs.OLD in needs and replayed:  # g_old apart: another backward pass, or two forward ones
         done = done * (1 + BACKWARD) if batch_norm else done + Load(passes=1)
+    done += own * (times - 1)
     if Needs.PER_TASK in needs:
         done += Load(past, past * b)
     if Needs.FROZEN_OLD in needs or (Needs.OLD in needs and not replayed):
         done += Load(1, b) * (past if objective.replays == "each" else 1)
     if isinstance(objective, Bic):  # the previous model says what to distil
         done += Load(judged=b + replayed)
+    for routine in routines:
+        if isinstance(routine, Lpr):  # what the memory feeds into each layer
+            done += Load(judged=routine.examples / routine.every)
     return done
 
 

@@ -54,8 +54,10 @@ class Cell:
         return sum(bool(run.summary["diverged"]) for run in self.runs)
 
     def by_seed(self, metric: str) -> dict[int, float]:
-        """An entry of the summaries, such as `min` or `seconds.training`; None is left out."""
-        found = {run.config.seed: _entry(run.summary, metric) for run in self.runs}
+        """An entry of the summaries, such as `min` or `seconds.training`, or one of the measures,
+        such as `measures.residual` or `raw_measures.min`; None is left out.
+        """
+        found = {run.config.seed: _entry(run, metric) for run in self.runs}
         return {seed: float(value) for seed, value in found.items() if value is not None}
 
     def values(self, metric: str) -> list[float]:
@@ -114,9 +116,11 @@ def what_and_how(config: Config) -> tuple[str, str]:
     return match[1], match[2] or "sgd"
 
 
-def _entry(summary: Mapping[str, Any], metric: str) -> Any:
+def _entry(run: Run, metric: str) -> Any:
     """`seconds.training` is that of the summary's `seconds`; None where there is none."""
-    value: Any = summary
-    for name in metric.split("."):
+    first, *names = metric.split(".")
+    measured = first in ("measures", "raw_measures")
+    value: Any = getattr(run, first) if measured else run.summary.get(first)
+    for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from twofold.evaluation.measures import MEASURES
+
 NAMES = {
     "finetune": "Finetune",
     "er": "ER",
@@ -26,6 +28,8 @@ class Metric:
     decimals: int = 1
     relative_to: str = ""  # a method: show how many times its value
     portable: bool = True  # whether numbers from different machines can be compared
+    thinned: str = ""  # its sign where not every iteration was evaluated: ≤, ≥ or ≈
+    about: str = ""  # what is said of it below the table
 
     @property
     def key(self) -> str:
@@ -33,7 +37,7 @@ class Metric:
         return f"{self.name}/{self.relative_to}" if self.relative_to else self.name
 
 
-MIN, AVG = Metric("min", "MIN"), Metric("avg", "AVG")
+MIN, AVG = Metric("min", "MIN", thinned="≤"), Metric("avg", "AVG")
 SECONDS = Metric("seconds.training", "Time [s]", decimals=2, portable=False)
 TIMES_ER = Metric("seconds.training", "Times ER", decimals=2, relative_to="er")
 
@@ -53,7 +57,7 @@ class Layout:
 
     study: str
     title: str
-    groups: tuple[Group, ...]  # of columns that are compared with one another
+    groups: tuple[Group, ...] = ()  # of columns that are compared; or all methods, by objective
     blocks: tuple[Part, ...] = ()  # there is a block for each of these,
     heads: tuple[Part, ...] = ()  # in it rows for each of those, and a row for each metric
     metrics: tuple[Metric, ...] = (MIN, AVG)
@@ -73,6 +77,27 @@ def _group(*methods: str) -> Group:
     return tuple(Column(method, label_of(method)) for method in methods)
 
 
+SIGNS = {"upper bound": "≤", "lower bound": "≥", "approximate": "≈", "unaffected": ""}
+
+
+def _measured(key: str, raw: bool = False) -> Metric:
+    """One of the MEASURES; raw: of the weights that are trained."""
+    measure, title = MEASURES[key], MEASURES[key].title
+    about = f"{measure.explanation} In {measure.unit}; {measure.better} is better."
+    trained = f"{title} of the weights that are trained, where others are judged (`ema`)."
+    return Metric(
+        f"raw_measures.{key}" if raw else f"measures.{key}",
+        f"raw {title}" if raw else title,
+        decimals=0 if measure.unit == "iterations" else 1,
+        thinned=SIGNS[measure.thinned],
+        about=trained if raw else about,
+    )
+
+
+_SHOWN = (  # the rest of MEASURES is in `twofold runs show`
+    *("min", "avg", "residual", "wc_acc", "gap_depth", "recovery", "recovered"),
+    *("wf10", "wf100", "wp10", "wp100", "aaa", "new_speed", "new_accuracy"),
+)
 _GAMMAS = tuple(
     Column(f"er+gem(gamma={gamma},when=always)", f"γ = {gamma}")
     for gamma in ("0", "0.05", "0.1", "0.5", "0.8", "1")
@@ -126,5 +151,14 @@ TABLES = {
         blocks=("benchmark", "mode"),
         heads=("BS", "LR"),
         setting="all",
+    ),
+    "trajectories": Layout(
+        study="trajectories",
+        title="Routines and chains of them: what the gap costs, and what closing it costs",
+        blocks=("benchmark", "mode", "LR", "BS"),
+        metrics=(*map(_measured, _SHOWN), _measured("min", raw=True), _measured("avg", raw=True)),
+        transposed=True,
+        remark="No column is enough by itself: who stops learning has no gap. docs/measures.md "
+        "tells how to read them.",
     ),
 }

@@ -21,6 +21,10 @@ def listing() -> str:
     for kind, title in ((Objective, "objectives, the what"), (Routine, "routines, the how")):
         lines += ["", title]
         lines += [line for _, cls in sorted(kind.known.items()) for line in _component(cls)]
+        lines += [
+            f"  {f'{name}:NAME':{WIDTH}}{inspect.cleandoc(f.__doc__ or '').splitlines()[0]}"
+            for name, f in kind.families.items()
+        ]
     lines += ["", "A method is an objective and routines: er+gem(gamma=0.5). gem is finetune+gem."]
     return "\n".join(lines)
 

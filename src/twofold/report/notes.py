@@ -15,6 +15,7 @@ PAPER = (
     "paper: the paper's number for the same LR and BS. difference: from it, with the number of "
     "standard errors (of both together) in brackets."
 )
+SIGNS = {"≤": "an upper bound", "≥": "a lower bound", "≈": "approximate"}
 PROFILES = {
     "paper": "These runs follow the paper's text. Its numbers come from the authors' code, which "
     "departs from the text: see `--profile published`, and docs/profiles.md.",
@@ -29,7 +30,9 @@ def notes(table: StudyTable) -> list[str]:
 
 def _notes(table: StudyTable, numbers: Sequence[Number]) -> Iterator[str]:
     unit = "" if table.layout.transposed else ", in percent"
-    yield f"Mean ± standard error over {len(table.seeds)} seeds{unit}; n=: over so many instead."
+    other = any(len(number.seeds) != number.wanted for number in numbers)
+    count = "; n=: over so many instead" if other else ""
+    yield f"Mean ± standard error over {len(table.seeds)} seeds{unit}{count}."
     if any(number.bold for number in numbers):
         yield BOLD
     if any(number.used for number in numbers):
@@ -37,10 +40,14 @@ def _notes(table: StudyTable, numbers: Sequence[Number]) -> Iterator[str]:
     if any(number.printed for number in numbers):
         yield PAPER
     yield PROFILES[table.profile]
-    for schedule in dict.fromkeys(number.bound for number in numbers if number.bound):
-        yield f"≤: an upper bound, since the model was {schedule} only."
+    signed = ((number.metric.thinned, number.bound) for number in numbers if number.bound)
+    for sign, schedule in dict.fromkeys(signed):
+        yield f"{sign}: {SIGNS[sign]}, since the model was {schedule} only."
     for remarks, mark in table.marks().items():
         yield f"[{mark}] not the paper's runs: {', '.join(remarks)}."
+    yield from (
+        f"{metric.label}: {metric.about}" for metric in table.layout.metrics if metric.about
+    )
     if table.layout.remark:
         yield table.layout.remark
     yield from _about_settings(table)

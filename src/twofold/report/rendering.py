@@ -21,7 +21,7 @@ def own_text(number: Number | None) -> str:
     """A number without its remarks."""
     if number is None or number.value is None:
         return EMPTY
-    return ("≤ " if number.bound else "") + value_text(*number.value, number.metric.decimals)
+    return number.sign + value_text(*number.value, number.metric.decimals)
 
 
 def aside_text(number: Number | None, marks: Marks) -> str:
@@ -45,7 +45,7 @@ def difference_text(number: Number | None) -> str:
     """`−2.0 (2.3 se)`."""
     if number is None or number.difference is None:
         return ""
-    text = ("≤ " if number.bound else "") + signed(number.difference, number.metric.decimals)
+    text = number.sign + signed(number.difference, number.metric.decimals)
     apart = number.errors_apart
     return text + (f" ({apart:.1f} se)" if apart is not None else "")
 
@@ -199,7 +199,7 @@ def _html_heads(rows: Sequence[Row], k: int) -> str:
         own = rows[k].heads[:depth]
         if k and rows[k - 1].heads[:depth] == own:
             continue
-        span = sum(1 for _ in takewhile(lambda row: row.heads[:depth] == own, rows[k:]))  # noqa: B023
+        span = sum(row.heads[:depth] == own for row in rows)
         scope = f'scope="rowgroup" rowspan="{span}"' if span > 1 else 'scope="row"'
         made.append(f"<th {scope}>{html_text(head)}</th>")
     return "".join(made)
@@ -213,8 +213,8 @@ def _html_cell(number: Number | None, first: bool, marks: Marks) -> str:
     if command:
         quoted = html.escape(command, quote=True)
         attributes += f' data-command="{quoted}" title="{quoted}"'
-    value = html_text(own_text(number))
-    parts = [f"<strong>{value}</strong>" if number and number.bold else f"<span>{value}</span>"]
+    tag = "strong" if number and number.bold else "em" if number and number.used else "span"
+    parts = [f"<{tag}>{html_text(own_text(number))}</{tag}>"]
     for name, text in (
         ("aside", aside_text(number, marks)),
         ("paper", paper_text(number)),
@@ -250,7 +250,7 @@ def _record(table: StudyTable, number: Number) -> dict[str, Any]:
         "sem": error,
         "seeds": number.seeds,
         "diverged": number.diverged,
-        "upper_bound": bool(number.bound),
+        "bound": number.sign.strip(),
         "reduced": "; ".join(filter(None, (*number.remarks, number.bound))),
         "bold": number.bold,
         "used": number.used,

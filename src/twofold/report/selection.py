@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from twofold.benchmarks import Recipe
+from twofold.evaluation.measures import MEASURES
 from twofold.evaluation.schedule import Schedule
 from twofold.experiments.config import Config
 from twofold.experiments.runs import Run
@@ -41,9 +42,9 @@ class Setting(NamedTuple):
 
 def essence(config: Config, apart: Iterable[str] = (*Setting._fields, *SMALLER)) -> str:
     """All that decides a run's result, apart from its seed and these fields."""
-    decisive = dataclasses.asdict(config)
-    for name in (*LABELS, *apart):
-        del decisive[name]
+    names = [field.name for field in dataclasses.fields(config)]
+    left_out = {*LABELS, *apart}
+    decisive = {name: getattr(config, name) for name in names if name not in left_out}
     return json.dumps(decisive, sort_keys=True)
 
 
@@ -75,8 +76,11 @@ class Reductions:
 
     def remarks(self, metric: str) -> tuple[str, ...]:
         """What to say beside a number, but for the schedule, which has a sign of its own."""
-        said = {"min": (self.images, self.precision), "avg": (self.precision,)}.get(metric, ())
-        return (*self.training, *filter(None, said))
+        measure = MEASURES.get(metric.rpartition(".")[2])
+        if measure is None:  # seconds
+            return self.training
+        images = "" if measure.whole else self.images
+        return (*self.training, *filter(None, (images, self.precision)))
 
     def comparable(self, metric: str) -> bool:
         """Whether the number means what the paper's means (MIN perhaps as an upper bound)."""
@@ -102,7 +106,7 @@ def preference(cell: Cell) -> tuple[object, ...]:
     size = (-(config.iterations or math.inf), -(config.tasks or math.inf))
     trained = (bool(less.training), *(size if less.training else ()))
     judged = (not cell.complete, bool(less.images), bool(less.precision))
-    return (*trained, *judged, -len(cell.runs), config.eval_every, config.identity())
+    return (*trained, *judged, -len(cell.runs))
 
 
 class Shelf:
@@ -161,14 +165,14 @@ def choose(found: Found, plain: Sequence[str], papers: Setting) -> Choice | None
         return None
     finals = _finals(found, plain)
     if len(there) == 1:
-        choice = Choice(there[0], "the only one with runs")
+        choice = Choice(there[0], "the only ones with runs")
     elif finals:
         choice = _highest(finals, plain)
     elif papers in there:
         return Choice(papers, "as in the paper")
     else:
         count = {s: sum(len(own[s].runs) for own in found.values() if s in own) for s in there}
-        choice = Choice(max(there, key=lambda s: count[s]), "the one with the most runs")
+        choice = Choice(max(there, key=lambda s: count[s]), "those with the most runs")
     if choice.setting != papers:
         choice = choice._replace(why=f"{choice.why} (the paper's: {papers})")
     return choice

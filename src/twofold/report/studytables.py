@@ -15,7 +15,7 @@ from twofold.errors import unknown
 from twofold.experiments import studies
 from twofold.experiments.config import Config
 from twofold.report.cells import Cell
-from twofold.report.layouts import TABLES, Column, Layout, Metric, Part
+from twofold.report.layouts import TABLES, Column, Group, Layout, Metric, Part, label_of
 from twofold.report.paper import printed
 from twofold.report.selection import Choice, Found, Reductions, Setting, Shelf, choose
 
@@ -30,9 +30,6 @@ class Place(NamedTuple):
 
     benchmark: str
     mode: str
-
-    def __str__(self) -> str:
-        return f"{title_of(self.benchmark)} {self.mode}"
 
 
 class Section(NamedTuple):
@@ -62,11 +59,16 @@ class Number:
     cells: tuple[Cell, ...]  # that it comes from, its own first
     printed: Value | None  # the paper's
     wanted: int  # so many seeds
-    bound: str = ""  # how it was judged, where it is an upper bound for that
+    bound: str = ""  # how it was judged, where it is a bound (or rough) for that
     remarks: tuple[str, ...] = ()  # how its runs are smaller than the paper's
     comparable: bool = False  # whether it means what the paper's means
     bold: bool = False
     used: bool = False  # in the appendix: whether a table with chosen settings shows it
+
+    @property
+    def sign(self) -> str:
+        """`≤ ` before an upper bound, and so on; nothing where it is exact."""
+        return f"{self.metric.thinned} " if self.bound else ""
 
     @property
     def difference(self) -> float | None:
@@ -188,6 +190,16 @@ class _Source:
             for place in sorted(configs, key=lambda place: benchmarks.index(place.benchmark))
         }
 
+    def groups(self) -> Sequence[Group]:
+        """The layout's, or else one for each objective with all that the study makes of it."""
+        if self.layout.groups:
+            return self.layout.groups
+        objectives: dict[str, dict[str, Column]] = {}
+        for method in (method for own in self.found.values() for method in own):
+            own = objectives.setdefault(method.partition("+")[0], {})
+            own[method] = Column(method, label_of(method))
+        return [tuple(columns.values()) for columns in objectives.values()]
+
     def choice(self, place: Place) -> Choice | None:
         """The setting that is shown of a place, where it is one; None without runs."""
         found, usual = self.found[place], self.usual[place]
@@ -238,7 +250,7 @@ def _table(name: str, source: _Source) -> StudyTable:
 def _block(title: Sequence[str], sections: Sequence[Section], source: _Source, used: Used) -> Block:
     layout = source.layout
     known = {method for section in sections for method in source.found[section.place]}
-    groups = [kept for g in layout.groups if (kept := [c for c in g if c.method in known])]
+    groups = [kept for g in source.groups() if (kept := [c for c in g if c.method in known])]
     rows = []
     for section in sections:
         for metric in layout.metrics:
@@ -265,7 +277,11 @@ def _transposed(block: Block) -> Block:
     """A row a method, a column a metric."""
     metrics = tuple(row.heads[-1] for row in block.rows)
     numbers = zip(*(row.numbers for row in block.rows), strict=True)
-    rows = [Row((label,), own) for label, own in zip(block.columns, numbers, strict=True)]
+    rows = [
+        Row((label,), own)
+        for label, own in zip(block.columns, numbers, strict=True)
+        if any(number and (number.value or number.printed) for number in own)
+    ]
     return Block(block.title, ("method",), metrics, (len(metrics),), tuple(rows))
 
 
@@ -294,7 +310,7 @@ def _number(
     remarks = dict.fromkeys(said for each in less for said in each.remarks(metric.name))
     return dataclasses.replace(
         number,
-        bound=less[0].schedule if metric.name == "min" else "",
+        bound=less[0].schedule if metric.thinned else "",
         remarks=tuple(remarks),
         comparable=metric.portable and all(each.comparable(metric.name) for each in less),
         used=(section, column.method) in used,
@@ -335,10 +351,6 @@ def _emboldened(numbers: Sequence[Number | None], groups: Sequence[int]) -> list
             for n in group
         ]
     return made
-
-
-def _mean(number: Number) -> float:
-    return number.value[0] if number.value else -math.inf
 
 
 def _alike(numbers: Sequence[Number]) -> bool:

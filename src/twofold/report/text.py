@@ -15,6 +15,8 @@ _LATEX = {
     ">": r"\textgreater{}",
     "±": r"$\pm$",
     "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "≈": r"$\approx$",
     "γ": r"$\gamma$",
     MINUS: "$-$",
     EMPTY: "--",

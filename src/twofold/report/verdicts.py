@@ -26,12 +26,13 @@ from scipy import stats
 from twofold.errors import unknown
 from twofold.experiments.config import Config
 from twofold.experiments.runs import Run
-from twofold.report.cells import Cell, mean_and_error
+from twofold.report.cells import Cell, mean_and_error, what_and_how
 from twofold.report.selection import Reductions, Setting, Shelf, essence, preference
 from twofold.report.text import EMPTY, markdown_table, signed
 
 LEVEL = 0.95
 FEWEST = 3  # pairs: with fewer, any spread is compatible with them
+NOTHING = 1e-6  # points: far below one image, so rounding
 
 Hypothesis = Literal["H1", "H2", "H3"]
 
@@ -112,9 +113,10 @@ def verdicts(cells: Sequence[Cell], all_settings: bool = False) -> list[Verdict]
     counts; with `all_settings` each is a comparison of its own. Runs judged or trained less are
     only taken where there are no others.
     """
+    chosen = _chosen(_pairs(Shelf(cells)), all_settings)
     families: dict[tuple[Hypothesis, str], list[Pair]] = {}
     for hypothesis, claim in CLAIMS.items():
-        for pair in _chosen(_pairs(Shelf(cells)), all_settings):
+        for pair in chosen:
             config = pair.routine.config
             if config.mode in claim.modes and pair.differences(claim.metric):
                 families.setdefault((hypothesis, config.profile), []).append(pair)
@@ -142,7 +144,7 @@ def compare(family: Sequence[Sequence[float]]) -> list[Comparison]:
 def _test(values: Sequence[float], family: int) -> Comparison:
     count = len(values)
     mean, error = mean_and_error(values)
-    if count < FEWEST or not error:  # without any spread there is nothing to measure by
+    if count < FEWEST or not error or error < NOTHING:  # no spread: nothing to measure by
         return Comparison(mean, None, None, None)
     p = 2 * float(stats.t.sf(abs(mean) / error, count - 1))
     reach = error * float(stats.t.ppf(1 - (1 - LEVEL) / 2 / family, count - 1))
@@ -164,14 +166,17 @@ def _routines(shelf: Shelf) -> list[Cell]:
 
 def _pairs(shelf: Shelf) -> list[Pair]:
     """All cells of a routine that have a partner: the same in everything else."""
-    there = {essence(cell.config, apart=()): cell for cell in shelf.cells()}
-    partners = [(there.get(essence(_plain(c.config, c), apart=())), c) for c in _routines(shelf)]
+    own = ("plugins",)  # a file that defines the routine does nothing to plain SGD
+    by_seeds = sorted(shelf.cells(), key=lambda cell: len(cell.runs))
+    there = {essence(cell.config, apart=own): cell for cell in by_seeds}
+    partners = [(there.get(essence(_plain(c.config), apart=own)), c) for c in _routines(shelf)]
     return [Pair(plain, routine) for plain, routine in partners if plain is not None]
 
 
-def _plain(config: Config, cell: Cell) -> Config:
+def _plain(config: Config) -> Config:
     """The same without the routines."""
-    return dataclasses.replace(config, method=cell.objective, components=config.components[:1])
+    objective, _ = what_and_how(config)
+    return dataclasses.replace(config, method=objective, components=config.components[:1])
 
 
 def _chosen(pairs: Sequence[Pair], all_settings: bool) -> list[Pair]:
@@ -230,10 +235,8 @@ def _finding(verdict: Verdict) -> str:
             f"(so far {effect})."
         )
     if verdict.interval is None or verdict.p_corrected is None:
-        if not verdict.effect:
-            return (
-                f"{verdict.routine} left {what} as it was, exactly, with each of {_seeds(seeds)}."
-            )
+        if abs(verdict.effect) < NOTHING:
+            return f"{verdict.routine} left {what} exactly as it was with each of {_seeds(seeds)}."
         return f"{what} differs by {effect} with each of {_seeds(seeds)}: no spread to judge it by."
     low, high = verdict.interval
     allowed = f"{signed(low)} to {signed(high)} points"
@@ -258,7 +261,7 @@ def _reservations(verdict: Verdict, pair: Pair) -> Iterator[str]:
     less = Reductions.of(pair.routine.config)
     remarks = less.remarks(verdict.metric)
     if remarks:
-        yield f"From runs that are not the paper's: {', '.join(remarks)}."
+        yield f"From smaller runs: {', '.join(remarks)}."
     if verdict.metric == "min" and less.schedule:
         yield f"Both MINs are upper bounds, {less.schedule} only, and so their difference is rough."
     diverged = sum(
@@ -276,7 +279,7 @@ def _seeds(count: int) -> str:
 
 
 def _missing(cell: Cell) -> str:
-    plain = Cell(tuple(Run(_plain(run.config, cell), {}, {}) for run in cell.runs))
+    plain = Cell(tuple(Run(_plain(run.config), {}, {}) for run in cell.runs))
     config, command = cell.config, plain.command()
     text = (
         f"{config.method} on {config.benchmark} {config.mode} ({Setting.of(config)}, profile "
@@ -310,11 +313,17 @@ def _markdown_family(own: Sequence[Verdict]) -> str:
     for number, verdict in enumerate(own, 1):
         where = [verdict.benchmark, verdict.mode, f"{verdict.lr:g}", f"{verdict.batch_size}"]
         low_high = [signed(end) for end in verdict.interval or ()]
-        ps = [EMPTY if p is None else f"{p:.3f}" for p in (verdict.p, verdict.p_corrected)]
+        ps = [_p_text(p) for p in (verdict.p, verdict.p_corrected)]
         counted = [f"{len(verdict.seeds)}", signed(verdict.effect), " to ".join(low_high) or EMPTY]
         lines.append([f"{number}", *where, verdict.objective, verdict.routine, *counted, *ps])
     sentences = [f"{number}. {verdict.sentence}" for number, verdict in enumerate(own, 1)]
     return "\n\n".join([title, markdown_table(lines, left=7), "\n".join(sentences)])
+
+
+def _p_text(p: float | None) -> str:
+    if p is None:
+        return EMPTY
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _json(found: Sequence[Verdict], missing: Sequence[str]) -> str:

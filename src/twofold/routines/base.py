@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Flag, auto
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -38,7 +37,10 @@ class Needs(Flag):
 
 @dataclass
 class Step:
-    """One iteration as a routine sees it. All gradients are vectors as long as `net.values`."""
+    """One iteration as a routine sees it. All gradients are vectors as long as `net.values`.
+
+    Their memory is used again in the next iteration: copy what is to be kept.
+    """
 
     task: int  # t, counted from 1
     iteration: int  # n within the task, counted from 1
@@ -59,11 +61,20 @@ class Step:
         """For a routine's own draws, which so depend on nothing but this step's place."""
         return stream(self.seed, "routine", self.task, self.iteration)
 
-    @cached_property
-    def norm(self) -> Tensor:
-        """||g||, computed once, and only if somebody asks."""
-        norm: Tensor = torch.linalg.vector_norm(self.g)
-        return norm
+    _norms: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+
+    def norm(self, vector: Tensor) -> Tensor:
+        """||vector||, computed once."""
+        for known, norm in self._norms:
+            if known is vector:
+                return norm
+        self.has_norm(vector, torch.linalg.vector_norm(vector))
+        return self._norms[-1][1]
+
+    def has_norm(self, vector: Tensor, norm: Tensor) -> Tensor:
+        """The vector, whose norm is so known to those that come later."""
+        self._norms.append((vector, norm))
+        return vector
 
     def mark(self, **happened: Tensor | float) -> None:
         """Log that something happened (`projected`, `unsolved`), here or in a routine before."""

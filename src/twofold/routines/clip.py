@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from twofold.component import require
@@ -31,5 +30,6 @@ class Clip(Routine, name="clip"):
         require(self.limit > 0, f"clip's limit must be above 0, not {self.limit}")
 
     def direct(self, g: Tensor, step: Step) -> Tensor:
-        norm = step.norm if g is step.g else torch.linalg.vector_norm(g)
-        return g * (self.limit / norm).clamp(max=1)
+        norm = step.norm(g)
+        factor = (self.limit / norm).clamp(max=1)
+        return step.has_norm(g * factor, norm * factor)

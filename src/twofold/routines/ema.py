@@ -25,7 +25,8 @@ from twofold.routines.base import Routine, Step
 class Ema(Routine, name="ema"):
     """Judges an exponential average; the raw weights' accuracies are recorded beside it.
 
-    decay: m. The average reaches back over some 1 / (1 - m) iterations; the paper's m is 0.99.
+    decay: m, how much of the average an iteration keeps. It reaches back over some 1 / (1 - m)
+        iterations; the paper's m is 0.99.
     """
 
     decay: float = 0.999

@@ -16,6 +16,8 @@ standard deviation, where the authors' code divides by the variance.
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.hooks import RemovableHandle
 
 from twofold.component import require
 from twofold.models.flat import FlatModel
@@ -55,7 +58,7 @@ class Lpr(Routine, name="lpr"):
 
     def start(self, net: FlatModel) -> None:
         self._layers = layers(net)
-        self._inverses: list[Tensor] = []
+        self._inverses: dict[int, Tensor] = {}  # of the layers by their place
 
     def direct(self, g: Tensor, step: Step) -> Tensor:
         if step.memory is None:
@@ -64,8 +67,8 @@ class Lpr(Routine, name="lpr"):
             self._renew(step.net, step.memory(self.examples).x)
         step.mark(projected=1.0)
         direction = g.clone()
-        for layer, inverse in zip(self._layers, self._inverses, strict=True):
-            layer.precondition(direction, inverse)
+        for k, inverse in self._inverses.items():
+            self._layers[k].precondition(direction, inverse)
         return direction
 
     def _renew(self, net: FlatModel, x: Tensor) -> None:
@@ -73,10 +76,10 @@ class Lpr(Routine, name="lpr"):
         with torch.no_grad(), net.frozen_batch_norm(affine=True), _watching(self._layers) as seen:
             for chunk in x.split(CHUNK):
                 net(chunk)
-        self._inverses = [_inverse(self.omega * seen[layer]) for layer in self._layers]
+        self._inverses = {k: inputs.inverse(self.omega) for k, inputs in seen.items()}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Layer:
     """A layer that has a preconditioner, and where its parameters are in the network's vectors."""
 
@@ -89,10 +92,10 @@ class Layer:
         """Z: what each of its outputs (or of its channels, for batch norm) is a product with."""
         module = self.module
         if isinstance(module, _BatchNorm):
-            x = x.transpose(0, 1).flatten(1)  # a row a channel
             assert module.running_mean is not None
             assert module.running_var is not None
             scale = torch.rsqrt(module.running_var + module.eps)
+            x = x.transpose(0, 1).flatten(1)  # a row a channel
             z = ((x - module.running_mean[:, None]) * scale[:, None])[:, :, None]
         elif isinstance(module, nn.Conv2d):
             assert not isinstance(module.padding, str)
@@ -133,39 +136,60 @@ def layers(net: FlatModel) -> list[Layer]:
     return found
 
 
+class Inputs:
+    """What comes into a layer: Z as long as it has fewer rows than columns, then Z'Z alone."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.rows: list[Tensor] = []
+        self.total: Tensor | None = None
+
+    def add(self, z: Tensor) -> None:
+        self.count += z.shape[-2]
+        self.rows.append(z)
+        while self.rows and self.count >= z.shape[-1]:
+            z = self.rows.pop()
+            self.total = z.mT @ z if self.total is None else self.total + z.mT @ z
+
+    def inverse(self, omega: float) -> Tensor:
+        """P^-1; or, for a short Z, the V with P^-1 = I - V'V, which takes less time to apply.
+
+        V = L^-1 A with A = (omega / n)^1/2 Z and L L' = I + A A'. Where that is no number, as for
+        a network that diverges, P = I.
+        """
+        if self.total is not None:
+            identity = torch.eye(self.total.shape[-1], device=self.total.device)
+            inverse = torch.linalg.inv_ex(identity + omega / self.count * self.total).inverse
+            return torch.where(torch.isfinite(inverse).all(), inverse, identity)
+        A = math.sqrt(omega / self.count) * torch.cat(self.rows)
+        L = torch.linalg.cholesky_ex(torch.eye(len(A), device=A.device) + A @ A.T).L
+        V = torch.linalg.solve_triangular(L, A, upper=False)
+        return torch.where(torch.isfinite(V).all(), V, 0)
+
+
+def _product(G: Tensor, inverse: Tensor) -> Tensor:
+    """G P^-1: with P^-1 itself, with one a row (batch norm: a channel), or with V."""
+    if inverse.dim() == 3:
+        return (G[:, None] @ inverse)[:, 0]
+    if len(inverse) < inverse.shape[1]:
+        return torch.addmm(G, G @ inverse.T, inverse, alpha=-1)
+    return G @ inverse
+
+
 @contextmanager
-def _watching(layers: list[Layer]) -> Iterator[dict[Layer, Tensor]]:
-    """Z'Z / n of each layer, over all that is forwarded meanwhile (in chunks of one size)."""
-    sums: dict[Layer, Tensor] = {}
-    counts: dict[Layer, int] = {}
+def _watching(layers: list[Layer]) -> Iterator[dict[int, Inputs]]:
+    """The inputs of each layer, by its place, of all that is forwarded meanwhile."""
+    seen: dict[int, Inputs] = defaultdict(Inputs)
 
-    def hook(layer: Layer, x: Tensor) -> None:
-        z = layer.rows(x)
-        sums[layer] = sums.get(layer, 0) + z.mT @ z
-        counts[layer] = counts.get(layer, 0) + z.shape[-2]
+    def watch(k: int, layer: Layer) -> RemovableHandle:
+        def note(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+            seen[k].add(layer.rows(inputs[0]))
 
-    handles = [
-        layer.module.register_forward_pre_hook(
-            lambda module, inputs, layer=layer: hook(layer, inputs[0])
-        )
-        for layer in layers
-    ]
-    seen: dict[Layer, Tensor] = {}
+        return layer.module.register_forward_pre_hook(note)
+
+    handles = [watch(k, layer) for k, layer in enumerate(layers)]
     try:
         yield seen
     finally:
         for handle in handles:
             handle.remove()
-    seen.update({layer: total / counts[layer] for layer, total in sums.items()})
-
-
-def _product(G: Tensor, inverse: Tensor) -> Tensor:
-    """G P^-1; with one P a row where there is one a channel."""
-    return G @ inverse if inverse.dim() == 2 else (G[:, None] @ inverse)[:, 0]
-
-
-def _inverse(covariance: Tensor) -> Tensor:
-    """(I + covariance)^-1; I where that is no number, as a network that diverges has it."""
-    identity = torch.eye(covariance.shape[-1], device=covariance.device)
-    inverse: Tensor = torch.linalg.inv_ex(identity + covariance).inverse
-    return torch.where(torch.isfinite(inverse).all(), inverse, identity)

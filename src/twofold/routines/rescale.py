@@ -36,5 +36,6 @@ class Rescale(Routine, name="rescale"):
     def direct(self, g: Tensor, step: Step) -> Tensor:
         if g is step.g:
             return g
-        norm = torch.linalg.vector_norm(g)
-        return g * torch.where(norm > 0, step.norm / norm, 0)  # no direction: nothing to follow
+        norm, wanted = step.norm(g), step.norm(step.g)
+        factor = torch.where(norm > 0, wanted / norm, 0)  # no direction: nothing to follow
+        return step.has_norm(g * factor, norm * factor)

@@ -46,5 +46,5 @@ class Sam(Routine, name="sam"):
         assert step.gradient_at is not None  # as asked for
         step.mark(projected=1.0)
         # No gradient, no way up: the quotient's floor keeps w where it is.
-        away = self.rho / step.norm.clamp(min=1e-12)
+        away = self.rho / step.norm(g).clamp(min=1e-12)
         return step.gradient_at(step.net.values + away * g)

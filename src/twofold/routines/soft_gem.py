@@ -40,7 +40,7 @@ class SoftGem(Routine, name="soft-gem"):
         if step.old is None:
             return g
         dot, square = torch.dot(g, step.old), torch.dot(step.old, step.old)
-        missing = self.eps * torch.linalg.vector_norm(g) * square.sqrt() - dot
+        missing = self.eps * step.norm(g) * square.sqrt() - dot
         finite = torch.isfinite(missing) & torch.isfinite(square)
         usable = finite & (square > 0)
         step.mark(projected=usable & (missing > 0), unsolved=~finite)

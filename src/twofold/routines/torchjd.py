@@ -80,7 +80,7 @@ def _seeded(step: Step, g: Tensor) -> Iterator[None]:
 
 @functools.cache
 def routine(name: str) -> type[Routine]:
-    """The routine that follows this aggregator."""
+    """An aggregator of TorchJD, such as UPGrad or MGDA, on g and the past tasks' gradients."""
     aggregators = _aggregators()
     if name not in aggregators:
         raise unknown("aggregator of TorchJD", name, sorted(aggregators))

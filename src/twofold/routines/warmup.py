@@ -20,7 +20,7 @@ from twofold.routines.base import Routine, Step
 class Warmup(Routine, name="warmup"):
     """Small steps after a switch. The first task, where nothing can be forgotten, is left alone.
 
-    iterations: N, how many it takes to the full learning rate.
+    iterations: how many it takes to the full learning rate (N).
     shape: `linear`, or `cosine`, which is smaller in the first half and larger in the second.
     """
 

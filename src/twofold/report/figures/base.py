@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import NamedTuple, Protocol
 
 from matplotlib.figure import Figure
 
 from twofold.errors import UserError, unknown
 from twofold.experiments.runs import Run
-from twofold.report.figures.picking import Pick, method_cells, one_setting, select_runs
+from twofold.report.figures.picking import Pick, method_cells, one_setting, run_command, select_runs
 
 
 class Draw(Protocol):
-    """Draws runs of one benchmark, mode and profile: all it is given, the accuracy on a task."""
+    """Draws the accuracy on a task, from runs of one benchmark, mode and profile."""
 
     def __call__(self, runs: Sequence[Run], task: int = 1) -> Figure: ...
 
@@ -35,8 +35,8 @@ class Kind:
     name: str
     about: str
     methods: tuple[str, ...]  # that it is made of
-    pick: Pick  # which runs it shows; if it is open, only if nobody names methods
-    open: bool  # whether it can show any methods
+    pick: Pick
+    open: bool  # it can show any methods: `pick` is only what it shows if none are named
     draw: Draw
 
     def choose(
@@ -48,23 +48,26 @@ class Kind:
         methods: Sequence[str] | None = None,
         **narrowers: float | None,
     ) -> Shown:
-        """The runs that it shows: of `methods`, if given; with the setting of the paper's rule."""
+        """What it shows: of `methods`, if given; with the setting that the paper's rule chooses."""
         found = select_runs(runs, benchmark, mode, profile, methods, **narrowers)
-        picked = found if self.open and methods else self.pick(found)
-        if not picked:
-            command = self.command(benchmark, mode, profile)
-            raise UserError(f"no runs for the figure {self.name}: make them with `{command}`")
+        picked = found if self.open and methods else self.picked(found)
         chosen, setting = one_setting(picked)
         shown = [run for cell in method_cells(chosen) for run in cell.runs]
         others = _methods(found if self.open else picked) - _methods(shown)
         return Shown(shown, setting, sorted(others))
 
+    def picked(self, runs: Sequence[Run]) -> list[Run]:
+        """Those of the runs that it shows; where there are none, an error says how to make them."""
+        found = self.pick(runs)
+        if runs and not found:
+            config = runs[0].config
+            command = self.command(config.benchmark, config.mode, config.profile)
+            raise UserError(f"no runs for the figure {self.name}: make them with `{command}`")
+        return found
+
     def command(self, benchmark: str, mode: str, profile: str) -> str:
         """That makes the runs."""
-        words = ["twofold", "run", benchmark, *self.methods, "--seeds", "5"]
-        words += ["--mode", mode] if mode != "offline" else []
-        words += ["--profile", profile] if profile != "paper" else []
-        return shlex.join(words)
+        return run_command(self.methods, benchmark, mode, profile)
 
 
 KINDS: dict[str, Kind] = {}
@@ -73,11 +76,16 @@ KINDS: dict[str, Kind] = {}
 def figure(
     name: str, about: str, methods: Sequence[str], pick: Pick, open: bool = False
 ) -> Callable[[Draw], Draw]:
-    """Registers the function that draws a figure."""
+    """Registers the function that draws a figure. Unless it is open, it gets what `pick` picks."""
 
     def register(draw: Draw) -> Draw:
-        KINDS[name] = Kind(name, about, tuple(methods), pick, open, draw)
-        return draw
+        kind = KINDS[name] = Kind(name, about, tuple(methods), pick, open, draw)
+
+        @wraps(draw)
+        def draw_picked(runs: Sequence[Run], task: int = 1) -> Figure:
+            return draw(kind.picked(runs), task)
+
+        return draw if open else draw_picked
 
     return register
 

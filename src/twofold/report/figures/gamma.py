@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from twofold.errors import UserError
 from twofold.experiments.config import Config, configure
 from twofold.experiments.runs import Run
 from twofold.report.cells import Cell
@@ -61,10 +61,9 @@ def gamma_figure(runs: Sequence[Run], task: int = 1) -> Figure:
     the paper's own values are faint, where it has any for this setting.
     """
     cells = method_cells(runs)
-    _check(cells)
     timeline = Timeline.of(cells, task)
     gem, plain = _series(cells, task)
-    series = [*gem.values(), *plain]
+    series = [*plain, *gem.values()]
     column = Column(timeline, accuracy_limits(series, timeline), SINGLE, share=False)
     with mpl.rc_context(STYLE):
         drawn = empty_figure(SINGLE, column.height + BELOW)
@@ -73,24 +72,12 @@ def gamma_figure(runs: Sequence[Run], task: int = 1) -> Figure:
         column.draw(above, series)
         for axes, metric in zip(below.subplots(1, 2), ("min", "avg"), strict=True):
             axes.set(title=f"{metric.upper()} (%)", xlabel="γ", label=metric)
+            axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
             _draw_runs(axes, metric, gem, plain)
             _draw_paper(axes, metric, gem, plain)
         compared = any(_printed(one.cell, "avg") for one in series)
-        explain(drawn, series, *["faint: the paper's values"] * compared)
+        explain(drawn, series, *["grey diamonds: the paper's values; dotted: its er"] * compared)
     return drawn
-
-
-def _check(cells: Sequence[Cell]) -> None:
-    gammas = [_gamma(cell.config) for cell in cells]
-    others = [
-        cell.config.method
-        for cell, gamma in zip(cells, gammas, strict=True)
-        if gamma is None and cell.config.method != PLAIN
-    ]
-    if others:
-        raise UserError(f"the figure gamma has no place for {', '.join(others)}")
-    if not any(gamma is not None for gamma in gammas):
-        raise UserError(f"the figure gamma needs runs such as {_method(0.5)}")
 
 
 def _series(cells: Sequence[Cell], task: int) -> tuple[dict[float, Series], list[Series]]:

@@ -7,27 +7,25 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from twofold.experiments.runs import Run
-from twofold.report.cells import what_and_how
 from twofold.report.figures.base import figure
 from twofold.report.figures.curves import Timeline, accuracy_curve
 from twofold.report.figures.panels import Series, columns_figure
-from twofold.report.figures.picking import method_cells
+from twofold.report.figures.picking import method_cells, of_methods
 from twofold.report.figures.style import looks
 
-OBJECTIVES, ROUTINES = ("er", "joint"), ("", "+gem", "+agem")
+METHODS = ["er", "er+gem", "er+agem", "joint", "joint+gem", "joint+agem"]
 
 
-def usual(runs: Sequence[Run]) -> list[Run]:
-    """ER and full replay with each routine as it is, without options; if there are none, all."""
-    plain = [run for run in runs if "(" not in run.config.method]
-    return [run for run in plain if what_and_how(run.config)[0] in OBJECTIVES] or list(runs)
+def papers(runs: Sequence[Run]) -> list[Run]:
+    """Those of the paper's methods; if there are none, all."""
+    return of_methods(*METHODS)(runs) or list(runs)
 
 
 @figure(
     "gap",
-    "accuracy on a task while later ones are learned: a column an objective, ER and full replay",
-    [objective + routine for objective in OBJECTIVES for routine in ROUTINES],
-    usual,
+    "accuracy on a task while later ones are learned; ER and full replay side by side",
+    METHODS,
+    papers,
     open=True,
 )
 def gap_figure(runs: Sequence[Run], task: int = 1) -> Figure:

@@ -10,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.ticker import MaxNLocator
 
 from twofold.report.cells import Cell
 from twofold.report.figures.curves import Curve, Timeline, accuracy_curve, projected_share
@@ -91,6 +92,7 @@ class Column:
         timeline = self.timeline
         span = timeline.starts[0], timeline.ends[-1]
         axes.set(xlim=span, ylim=self.limits, ylabel=self._accuracy)
+        axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
         _name_tasks(axes, timeline)
         _mark(axes, timeline.switches)
         for one in series:
@@ -193,15 +195,14 @@ def _add_frame(axes: Axes, accuracy: str) -> None:
 
 def _name_tasks(axes: Axes, timeline: Timeline) -> None:
     """Above each task's part of the curve; with many tasks only the number fits."""
+    many = len(timeline.ends) > 4
+    above = axes.get_xaxis_transform()
     for k, (start, end) in enumerate(zip(timeline.starts, timeline.ends, strict=True)):
-        name = f"{timeline.task + k}"
-        axes.text(
-            (start + end) / 2,
-            1.01,
-            name if k and len(timeline.ends) > 4 else f"task {name}",
-            transform=axes.get_xaxis_transform(),
-            horizontalalignment="center",
-        )
+        number = timeline.task + k
+        name = f"{number}" if many else f"task {number}"
+        axes.text((start + end) / 2, 1.01, name, transform=above, ha="center")
+    if many:
+        axes.text(timeline.starts[0], 1.01, "task ", transform=above, ha="right")
 
 
 def _mark(axes: Axes, switches: list[int]) -> None:

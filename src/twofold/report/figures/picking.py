@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+import shlex
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, get_args
 
 from twofold.benchmarks import Recipe
 from twofold.errors import UserError, unknown
-from twofold.experiments.config import Config, configure
+from twofold.experiments.config import Config, Mode, configure
+from twofold.experiments.profiles import NAMES as PROFILES
 from twofold.experiments.profiles import profile as find_profile
 from twofold.experiments.runs import Run
 from twofold.method import Method
@@ -35,35 +37,79 @@ def select_runs(
     A run that has another profile's label, and that this profile would make just so, is one of
     them; it gets this profile's label.
     """
-    place = (benchmark, mode, profile)
+    _check_names(runs, benchmark, mode, profile)
     placed = [run for run in runs if (run.config.benchmark, run.config.mode) == (benchmark, mode)]
     found = [alike for run in placed if (alike := _under(run, profile))]
     if not found:
-        there = sorted({", ".join(_place(run.config)) for run in runs})
-        listed = f"there are {'; '.join(there)}" if there else "there are no runs at all"
-        raise UserError(f"no runs of {', '.join(place)}: {listed}")
+        command = run_command(methods or ["er"], benchmark, mode, profile)
+        there = sorted({", ".join(_place(run.config)) for run in runs}) or ["none at all"]
+        raise UserError(
+            f"no runs of {benchmark}, {mode}, {profile}: make them with `{command}` "
+            f"(there are {'; '.join(there)})"
+        )
     if methods:
-        known = {run.config.method for run in found}
         wanted = [canonical(method, benchmark, profile) for method in methods]
-        for method in wanted:
-            if method not in known:
-                raise unknown("method", method, known)
+        _check_methods(wanted, {run.config.method for run in found}, (benchmark, mode, profile))
         found = [run for run in found if run.config.method in wanted]
     for name, value in narrowers.items():
-        values = {_value(run, name) for run in found}
-        if value is not None and value not in values:
-            raise UserError(f"no runs with {_words(name)} {value}: there are {_listed(values)}")
-        found = [run for run in found if value in (None, _value(run, name))]
+        if value is not None:
+            found = _narrowed(found, name, value)
     return found
+
+
+def _check_methods(
+    wanted: Iterable[str], known: Collection[str], place: tuple[str, str, str]
+) -> None:
+    missing = [method for method in wanted if method not in known]
+    for method in missing:
+        if not _can_be_run(method):
+            raise unknown("method", method, known)
+    if missing:
+        command = run_command(missing, *place)
+        raise UserError(f"no runs of {', '.join(missing)}: make them with `{command}`")
+
+
+def _narrowed(runs: Sequence[Run], name: str, value: float) -> list[Run]:
+    values = {_value(run, name) for run in runs}
+    if value not in values:
+        raise UserError(f"no runs with {_words(name)} {value}: there are {_listed(values)}")
+    return [run for run in runs if _value(run, name) == value]
+
+
+def _check_names(runs: Sequence[Run], benchmark: str, mode: str, profile: str) -> None:
+    benchmarks = {*Recipe.known, *(run.config.benchmark for run in runs)}
+    names: list[tuple[str, str, Iterable[str]]] = [
+        ("benchmark", benchmark, benchmarks),
+        ("mode", mode, get_args(Mode)),
+        ("profile", profile, PROFILES),
+    ]
+    for kind, name, known in names:
+        if name not in known:
+            raise unknown(kind, name, known)
+
+
+def run_command(methods: Sequence[str], benchmark: str, mode: str, profile: str) -> str:
+    """That makes runs of these methods with the paper's seeds."""
+    words = ["twofold", "run", benchmark, *methods, "--seeds", "5"]
+    words += ["--mode", mode] if mode != "offline" else []
+    words += ["--profile", profile] if profile != "paper" else []
+    return shlex.join(words)
 
 
 def canonical(method: str, benchmark: str, profile: str) -> str:
     """The method as runs of a profile have it: `er+gem(0.5)` is `er+gem`."""
-    try:
-        parsed = Method.parse(method)
-    except UserError:  # of a component that is not at hand: it may still have runs
+    if not _can_be_run(method):  # a component is not at hand: it may still have runs
         return method
+    parsed = Method.parse(method)
     return parsed.text(find_profile(profile, benchmark, parsed).options)
+
+
+def _can_be_run(method: str) -> bool:
+    try:
+        Method.parse(method)
+    except UserError:
+        return False
+    return True
 
 
 def of_methods(*methods: str) -> Pick:

@@ -29,9 +29,9 @@ def both(runs: Sequence[Run]) -> list[Run]:
 )
 def projection_rule_figure(runs: Sequence[Run], task: int = 1) -> Figure:
     """Zooms, the whole curve and what was projected, for both rules; gamma is GEM's default."""
-    return one_column(method_cells(runs), task, title="er+gem", label=_rule)
+    return one_column(method_cells(runs), task, title="when er+gem projects", label=_rule)
 
 
 def _rule(cell: Cell) -> str:
     always = of_methods(METHODS[1])(cell.runs)
-    return "projects always" if always else "projects where a constraint is violated"
+    return "always" if always else "where a constraint is violated"

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
-from matplotlib.textpath import TextPath
+from matplotlib.textpath import text_to_path
 
 from twofold.errors import UserError
 
@@ -94,26 +95,36 @@ def empty_figure(width: float, height: float) -> Figure:
     return Figure((width, height), dpi=200, layout=engine)
 
 
+HANDLE = 0.45  # inches of a legend's line, and of what is free before and after it
+
+
 def add_legend(figure: Figure, styles: dict[str, Style]) -> None:
-    """Above everything, in as many rows as the names ask for."""
+    """Above everything, in as few rows as the names allow."""
     room = figure.get_figwidth() - 0.1
-    handle = 0.45  # of a line before its name, and what is left free
-    names = {name: wrapped(name, room - handle) for name in styles}
-    lines = [Line2D([], [], label=names[name], linewidth=1.5, **styles[name]) for name in styles]
-    widest = handle + max(inches(line) for name in names.values() for line in name.split("\n"))
-    rows = math.ceil(len(lines) / max(1, int(room / widest)))
-    columns = math.ceil(len(lines) / rows)
+    names = [wrapped(name, room - HANDLE) for name in styles]
+    rows, columns = _grid(names, room)
+    looks = zip(names, styles.values(), strict=True)
     figure.legend(
-        handles=lines,
+        handles=[Line2D([], [], label=name, linewidth=1.5, **style) for name, style in looks],
         loc="outside upper center",
         ncols=columns,
         handlelength=2.2,  # of a font size: enough for a pattern of dashes
-        borderpad=0.2,
-        columnspacing=1.2,
         handletextpad=0.6,
+        columnspacing=1.2,
+        borderpad=0.2,
     )
-    highest = max(name.count("\n") + 1 for name in names.values())
+    highest = max(name.count("\n") + 1 for name in names)
     _grow(figure, 0.17 * rows * highest)
+
+
+def _grid(names: Sequence[str], room: float) -> tuple[int, int]:
+    """Rows and columns of a legend, which is filled column by column."""
+    widths = [HANDLE + max(map(inches, name.split("\n"))) for name in names]
+    for rows in range(1, len(names)):
+        columns = math.ceil(len(names) / rows)
+        if sum(max(column) for column in np.array_split(widths, columns)) <= room:
+            return rows, columns
+    return len(names), 1
 
 
 def add_note(figure: Figure, sentences: Sequence[str]) -> None:
@@ -133,10 +144,9 @@ def _grow(figure: Figure, more: float) -> None:
 
 def inches(text: str, size: float = LARGE) -> float:
     """The width of a line of text."""
-    if not text.strip():
-        return 0.0
-    font = FontProperties(family=STYLE["font.family"])
-    return float(TextPath((0, 0), text, size=size, prop=font).get_extents().width) / 72
+    font = FontProperties(family=STYLE["font.family"], size=size)
+    points, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return float(points) / 72
 
 
 def wrapped(text: str, room: float, size: float = LARGE, ends: str = "+,") -> str:

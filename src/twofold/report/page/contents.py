@@ -8,7 +8,7 @@ import shlex
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,19 @@ PICKED = ("benchmark", "mode", "profile", "lr", "batch_size")  # one chooses wha
 # Neither picked by nor told apart by: the method says its components, the curves their lengths.
 UNSAID = ("seed", "device", "method", "components", "plugins", "iterations", "tasks")
 BUCKETS = 300  # of a curve: with two points in each there are as many as pixels
-POINTS = 2_000_000  # of all single runs together, about: 20 MB. Beyond, each curve has fewer
+POINTS = 2_000_000  # of all single runs, and again of all means: 50 MB. Beyond, curves are coarser
+NOTHING_TO_COMPARE = (
+    "A verdict takes runs with a routine, and runs of plain SGD on the same objective with the "
+    "same seeds."
+)
 DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}  # as Plotly calls them
+
+
+class Fineness(NamedTuple):
+    """How a curve is thinned: the arguments of `thin`."""
+
+    buckets: int
+    dense: int
 
 
 def page_contents(
@@ -45,15 +56,16 @@ def page_contents(
     """
     known = {} if known is None else known
     found = [part for cell in cells(runs) for part in _by_length(cell)]
-    curves = sum(len(cell.runs) * _tasks(cell) for cell in found)
-    share = POINTS // 2 ** max(curves - 1, 0).bit_length()  # coarse: one more run changes nothing
+    of_runs = _share(sum(len(cell.runs) * _tasks(cell) for cell in found))
+    of_means = _share(sum(map(_tasks, found)))
     hows = sorted({cell.routines for cell in found}, key=lambda how: (how != "sgd", how))
     styles = looks(hows)
     described = []
     for cell in found:
-        key = (share, cell.config.profile, *(run.summary["identity"] for run in cell.runs))
+        fine = _fineness(of_runs, _tasks(cell)), _fineness(of_means, _tasks(cell))
+        key = (fine, cell.config.profile, *(run.summary["identity"] for run in cell.runs))
         if key not in known:
-            known[key] = _described(cell, share)
+            known[key] = _described(cell, *fine)
         style = styles[cell.routines]
         look = {"colour": style["color"], "dash": DASHES[style["linestyle"]]}
         described.append({**known[key], "look": look})
@@ -82,8 +94,7 @@ def _verdicts(found: Sequence[Cell]) -> Plain:
     return {
         "claims": {hypothesis: claim.words for hypothesis, claim in CLAIMS.items()},
         "reached": reached,
-        "unpaired": unpaired(found),
-        "limits": LIMITS,
+        "notes": [*unpaired(found), *(LIMITS if reached else [NOTHING_TO_COMPARE])],
     }
 
 
@@ -92,7 +103,12 @@ def _tables(found: Sequence[Cell]) -> list[Plain]:
     profiles = dict.fromkeys(cell.config.profile for cell in found)
     made = [study_table(name, found, profile) for profile in profiles for name in TABLES]
     return [
-        {"name": table.name, "title": table.title, "profile": table.profile, "html": table.render("html")}
+        {
+            "name": table.name,
+            "title": table.title,
+            "profile": table.profile,
+            "html": table.render("html"),
+        }
         for table in made
         if any(number.value is not None for number in table.numbers())
     ]
@@ -110,36 +126,43 @@ def _tasks(cell: Cell) -> int:
     return len(cell.runs[0].summary["accuracy_after_task"])
 
 
-def _described(cell: Cell, share: int) -> Plain:
-    """A cell: its settings, its curves with about `share` points each, gaps and measures."""
+def _share(curves: int) -> int:
+    """The points of each. In steps: not every run that is added makes the others coarser."""
+    return POINTS // 2 ** max(curves - 1, 0).bit_length()
+
+
+def _fineness(share: int, tasks: int) -> Fineness:
+    """Most points go where one zooms in. Of `tasks` curves one has as many segments, one has one."""
+    return Fineness(min(BUCKETS, share // 6), min(DENSE, 2 * share // 3 // ((tasks + 1) // 2)))
+
+
+def _described(cell: Cell, of_runs: Fineness, of_mean: Fineness) -> Plain:
+    """A cell: its settings, its curves as fine as said, gaps and measures."""
     # Copies, whose curves are read now and forgotten: those of a large study need much memory.
     runs = [dataclasses.replace(run, curves=copy.copy(run.curves)) for run in cell.runs]
     cell, tasks = Cell(tuple(runs)), _tasks(cell)
     learned = np.asarray(runs[0].curves["task"])
     ends = np.bincount(learned)[1:].cumsum().tolist()
-    buckets, dense = min(BUCKETS, share // 3), min(DENSE, share // 3 // tasks)
-    single = [_run(run, learned, buckets, dense) for run in runs]
+    single = [_run(run, learned, of_runs) for run in runs]
     config = dataclasses.asdict(cell.config)
     return {
         "settings": {**{name: config[name] for name in PICKED}, "iterations": ends[0]},
-        "further": {k: v for k, v in config.items() if k not in (*PICKED, *UNSAID)},
+        "further": {k: config[k] for k in config if k not in (*PICKED, *UNSAID)} | {"tasks": tasks},
         "method": cell.config.method,
         "objective": cell.objective,
         "routine": cell.routines,
         "complete": cell.complete,
         "command": cell.command(),
         "ends": ends,
-        "mean": [_mean_curve(cell, task, learned) for task in range(1, tasks + 1)],
+        "mean": [_mean_curve(cell, task, learned, of_mean) for task in range(1, tasks + 1)],
         "gaps": _mean_gaps([run["gaps"] for run in single]),
-        "measures": {
-            key: _mean([run["measures"][key] for run in single]) for key in MEASURES
-        },
+        "measures": {key: _mean([run["measures"][key] for run in single]) for key in MEASURES},
         "runs": single,
     }
 
 
-def _run(run: Run, learned: NDArray[Any], buckets: int, dense: int) -> Plain:
-    rows = [thin(learned, curve, buckets, dense) for curve in run.accuracy.T]
+def _run(run: Run, learned: NDArray[Any], fineness: Fineness) -> Plain:
+    rows = [thin(learned, curve, *fineness) for curve in run.accuracy.T]
     columns = zip(rows, run.accuracy.T, strict=True)
     return {
         "seed": run.config.seed,
@@ -151,13 +174,15 @@ def _run(run: Run, learned: NDArray[Any], buckets: int, dense: int) -> Plain:
 
 
 def _gap(gap: Gap) -> Plain:
-    return {name: getattr(gap, name) for name in ("switch", "task", "depth", "lowest_at", "recovery")}
+    return {
+        name: getattr(gap, name) for name in ("switch", "task", "depth", "lowest_at", "recovery")
+    }
 
 
-def _mean_curve(cell: Cell, task: int, learned: NDArray[Any]) -> Plain:
+def _mean_curve(cell: Cell, task: int, learned: NDArray[Any], fineness: Fineness) -> Plain:
     curve = accuracy_curve(cell, task)
     iterations = curve.x.astype(int)
-    rows = thin(learned[iterations - 1], curve.mean, BUCKETS)
+    rows = thin(learned[iterations - 1], curve.mean, *fineness)
     mean = {"x": packed(iterations[rows]), "y": packed(curve.mean[rows])}
     return mean if len(cell.runs) == 1 else {**mean, "error": packed(curve.error[rows])}
 
@@ -187,6 +212,6 @@ def _mean(values: Iterable[float | None]) -> Plain | None:
 
 
 def packed(values: NDArray[Any]) -> str:
-    """As base64 of little-endian numbers of four bytes: accuracies exactly as they were recorded."""
+    """As base64 of little-endian numbers of four bytes: accuracies exactly as recorded."""
     whole = np.issubdtype(values.dtype, np.integer)
     return b64encode(values.astype("<i4" if whole else "<f4").tobytes()).decode()

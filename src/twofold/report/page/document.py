@@ -42,7 +42,9 @@ def document(contents: str, tag: str = "") -> str:
 
 def policy(scripts: Iterable[str], watching: bool) -> str:
     """What the browser may do for the page: run these two scripts, and connect to nothing."""
-    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts]
+    digests = [
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts
+    ]
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     server = "'self'" if watching else "'none'"
     return (

@@ -43,9 +43,7 @@ class Watched:
             seen = _seen(self._store.folder)
             if seen != self._seen:
                 text = as_json(
-                    page_contents(
-                        self._store.runs(), str(self._store.folder), seen[1], self._known
-                    )
+                    page_contents(self._store.runs(), str(self._store.folder), seen[1], self._known)
                 )
                 self._made = text, hashlib.sha256(text.encode()).hexdigest()[:16]
                 self._seen = seen
@@ -84,7 +82,8 @@ class Handler(BaseHTTPRequestHandler):
         answers: dict[str, Callable[[], None]] = {"/": self._page, "/contents.json": self._contents}
         answers.get(self.path, partial(self._answer, HTTPStatus.NOT_FOUND))()
 
-    do_HEAD = do_GET
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def _page(self) -> None:
         text, tag = self._watched.contents()

@@ -1,0 +1,113 @@
+"""What all rows share: how times are taken, and what they are taken on.
+
+Everything compared is measured in one run, in turns, and a row is a ratio of medians: whatever
+else the machine does falls on all alike.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from twofold import Benchmark, Method, Recipe, UserError
+from twofold.models import reduced_resnet18
+from twofold.training import Settings, Training
+
+
+@dataclass(frozen=True)
+class Row:
+    """A measured ratio, and what it should be."""
+
+    name: str
+    value: float
+    bound: Literal["at least", "at most"]
+    target: float
+    unit: str = ""
+    note: str = ""
+
+    @property
+    def reached(self) -> bool:
+        return self.value >= self.target if self.bound == "at least" else self.value <= self.target
+
+
+def in_turns(what: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """The median seconds of each, taken in turns; the first round warms up."""
+    seconds: dict[str, list[float]] = {name: [] for name in what}
+    for _ in range(rounds + 1):
+        for name, act in what.items():
+            start = time.perf_counter()
+            act()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(times[1:]) for name, times in seconds.items()}
+
+
+def benchmark(name: str) -> Benchmark:
+    """The real one where its images are at hand, or else one of its shape that can be learned."""
+    recipe = Recipe.find(name)
+    try:
+        return recipe.build(142)
+    except UserError:
+        return like(name)
+
+
+def like(name: str, tasks: int | None = None) -> Benchmark:
+    """A benchmark of this one's shape: random pictures, one a class, under noise."""
+    if name == "rotated-mnist":
+        return _noisy(tasks or 3, (28, 28, 1), classes=10, shared=True)
+    return _noisy(tasks or 10, (32, 32, 3), classes=10 * (tasks or 10), shared=False)
+
+
+def _noisy(tasks: int, shape: tuple[int, int, int], classes: int, shared: bool) -> Benchmark:
+    torch.manual_seed(0)
+    each = classes if shared else classes // tasks
+    parts = []
+    for task in range(tasks):
+        pictures = torch.randint(256, (each, *shape))
+        first = 0 if shared else task * each
+
+        def images(
+            count: int, pictures: torch.Tensor = pictures, first: int = first
+        ) -> tuple[torch.Tensor, torch.Tensor]:
+            labels = torch.arange(count) % each
+            noise = torch.randint(-128, 128, (count, *shape))
+            noisy = (pictures[labels] + noise).clamp(0, 255).to(torch.uint8)
+            return noisy, labels + first
+
+        parts.append((*images(2000), *images(1000)))
+    model = None if shape[2] == 1 else lambda: reduced_resnet18(classes)
+    return Benchmark.from_tensors("noisy", parts, model=model)
+
+
+class Stepper:
+    """Training that stands in a task with its memory full, ready to take single steps."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        method: str,
+        batch_size: int,
+        task: int | None = None,
+        lr: float = 0.001,
+        precision: str = "fp32",
+    ) -> None:
+        settings = Settings(
+            online=True, lr=lr, batch_size=batch_size, seed=0, eval_precision=precision
+        )
+        self.training = Training(benchmark, *Method.parse(method).make(), settings)
+        self.task, self.n = task or len(benchmark.tasks), 0
+        for past in range(1, self.task):
+            chosen, _ = self.training._start_task(past)
+            self.training.memory.add(self.training.objective.end_task(past, chosen))
+        _, self.rows = self.training._start_task(self.task)
+
+    def step(self) -> None:
+        self.n += 1
+        self.training._iterate(self.task, self.n, self.rows)
+
+    def evaluate(self) -> None:
+        self.training._judge(self.training.evaluator.subset, self.task)

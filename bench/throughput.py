@@ -1,0 +1,111 @@
+"""Iterations an hour, evaluation included: one worker a core, against the peer and against one.
+
+The workers are processes that stand in the middle of a run and make so many iterations when told
+to, all at the same time.
+"""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from multiprocessing.connection import Connection
+
+import torch
+from measuring import Row, Stepper, benchmark, in_turns
+from peer import Peer
+
+CORES = os.cpu_count() or 1
+WARM = 30  # training steps before anything is measured: a network that knows a little
+
+
+def rows() -> list[Row]:
+    return [
+        *_against_peer("Rotated MNIST offline", "rotated-mnist", 2, 128, 0.1, 10, 9, (1.15, 1.8)),
+        *_against_peer("online Split CIFAR-100", "split-cifar100", 5, 10, 0.01, 1, 3, (3.5, 6.0)),
+        _scaling(),
+    ]
+
+
+def _against_peer(
+    title: str,
+    name: str,
+    task: int,
+    batch_size: int,
+    lr: float,
+    iterations: int,
+    rounds: int,
+    targets: tuple[float, float],
+) -> list[Row]:
+    arguments = name, batch_size, task, lr
+    with ExitStack() as stack:
+        crews = {
+            precision: [stack.enter_context(_worker(*arguments, precision)) for _ in range(CORES)]
+            for precision in ("fp32", "bf16")
+        }
+        peer = Peer(benchmark(name), batch_size, task, lr)
+        torch.set_num_threads(CORES)
+        acts = {p: functools.partial(_make, crew, iterations) for p, crew in crews.items()}
+        acts["peer"] = functools.partial(_run, peer, iterations)
+        seconds = in_turns(acts, rounds)
+    what = f"{title} ER with evaluation in task {task}, {CORES} workers / eager PyTorch"
+    return [
+        Row(f"{what}{end}", CORES * seconds["peer"] / seconds[precision], "at least", target)
+        for precision, end, target in zip(crews, ("", ", bf16"), targets, strict=True)
+    ]
+
+
+def _scaling() -> Row:
+    """Runs an hour with a worker on every core, over one worker alone."""
+    with ExitStack() as stack:
+        workers = [
+            stack.enter_context(_worker("rotated-mnist", 128, 2, 0.1, "fp32")) for _ in range(CORES)
+        ]
+        acts = {
+            "one": functools.partial(_make, workers[:1], 10),
+            "all": functools.partial(_make, workers, 10),
+        }
+        seconds = in_turns(acts, rounds=15)
+    name = f"{CORES} workers / 1 worker, Rotated MNIST, runs an hour"
+    return Row(name, CORES * seconds["one"] / seconds["all"], "at least", 0.925 * CORES)
+
+
+def _run(what: Stepper | Peer, iterations: int) -> None:
+    for _ in range(iterations):
+        what.step()
+        what.evaluate()
+
+
+@contextmanager
+def _worker(*arguments: object) -> Iterator[Connection]:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs, *arguments), daemon=True)
+    process.start()
+    ours.recv()  # it is ready
+    try:
+        yield ours
+    finally:
+        process.kill()
+        process.join()
+
+
+def _work(
+    pipe: Connection, name: str, batch_size: int, task: int, lr: float, precision: str
+) -> None:
+    torch.set_num_threads(1)
+    stepper = Stepper(benchmark(name), "er", batch_size, task, lr, precision)
+    for _ in range(WARM):
+        stepper.step()
+    while True:
+        pipe.send("ready")
+        _run(stepper, pipe.recv())
+
+
+def _make(crew: list[Connection], iterations: int) -> None:
+    for pipe in crew:
+        pipe.send(iterations)
+    for pipe in crew:
+        pipe.recv()

@@ -1,0 +1,31 @@
+"""What images are whitened with: the mean and the deviation of each channel."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Constants = tuple[tuple[float, ...], tuple[float, ...]]  # mean and deviation of each, in 0..1
+
+
+def as_tensor(array: NDArray[np.uint8] | NDArray[np.int64]) -> Tensor:
+    """A tensor on the array's own memory. The cache is mapped read-only, and nobody writes."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)
+
+
+def channel_statistics(images: Tensor) -> Constants:
+    """Mean and deviation of each channel over all pixels, on the scale 0..1."""
+    channels = images.shape[-1]
+    total = torch.zeros(2, channels, dtype=torch.float64)
+    for chunk in images.split(2000):  # a chunk fits the cache; a float copy of all would not
+        pixels = chunk.reshape(-1, channels).float().div_(255)
+        total[0] += pixels.sum(0, dtype=torch.float64)
+        total[1] += pixels.square().sum(0, dtype=torch.float64)
+    mean, square = total / (images.numel() / channels)
+    return tuple(mean.tolist()), tuple((square - mean**2).sqrt().tolist())

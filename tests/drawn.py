@@ -1,0 +1,88 @@
+"""Runs made by hand, and what of them was drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_runs import made_run
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+from twofold import Run, Store
+
+BLACK, ORANGE, BLUE, GREEN = "#000000", "#d55e00", "#0072b2", "#009e73"
+nan = np.nan
+
+
+def made(method: str, accuracies: list, *, seed=142, projected=None, metrics=None, **options):
+    """A run by hand: `accuracies` has a list of task 1's, 2's, ... as long as the run."""
+    run = made_run(method, accuracies, seed, **options)
+    summary = {**run.summary, **dict(zip(("min", "avg"), metrics or (), strict=False))}
+    flags = np.array(projected or [0.0] * len(accuracies[0]), np.float32)
+    return Run(run.config, summary, {**run.curves, "projected": flags})
+
+
+def two_tasks(method: str, first: list, seed=142, **more):
+    """Two tasks; of the second only that it has numbers."""
+    half = len(first) // 2
+    return made(method, [first, [nan] * half + [50.0] * half], seed=seed, **more)
+
+
+def stored(runs: list[Run], folder: Path) -> list[Run]:
+    for run in runs:
+        Store(folder).save(run)
+    return Store(folder).runs()
+
+
+def panels(figure: Figure, kind: str, column: int = 0) -> list[Axes]:
+    return [axes for axes in figure.subfigs[column].axes if axes.get_label() == kind]
+
+
+def curves(axes: Axes) -> dict[str, tuple[list[float], list[float]]]:
+    """Solid lines by colour."""
+    solid = [line for line in axes.lines if line.get_linestyle() == "-"]
+    return {
+        to_hex(line.get_color()): (list(line.get_xdata()), list(line.get_ydata())) for line in solid
+    }
+
+
+def edges(axes: Axes) -> tuple[list[float], list[float]]:
+    """The lower and upper edge of the only band, which has no other points."""
+    (band,) = axes.collections
+    points = band.get_paths()[0].vertices
+    at = {x: [y for other, y in points if other == x] for x in sorted(set(points[:, 0]))}
+    return [min(ys) for ys in at.values()], [max(ys) for ys in at.values()]
+
+
+def dashed(axes: Axes) -> list[float]:
+    return [line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == "--"]
+
+
+def shares(axes: Axes) -> dict[str, tuple[list[float], list[float]]]:
+    """Bin edges and values by colour."""
+    return {
+        to_hex(stairs.get_edgecolor()): (
+            list(stairs.get_data().edges),
+            pytest.approx(list(stairs.get_data().values)),
+        )
+        for stairs in axes.patches
+    }
+
+
+def legend(figure: Figure) -> dict[str, tuple[str, str]]:
+    """Colours and lines by name, as the only legend has them."""
+    (legend,) = figure.legends
+    entries = zip(legend.get_texts(), legend.get_lines(), strict=True)
+    return {t.get_text(): (to_hex(line.get_color()), line.get_linestyle()) for t, line in entries}
+
+
+def colours(figure: Figure) -> dict[str, str]:
+    return {name: colour for name, (colour, _) in legend(figure).items()}
+
+
+def note(figure: Figure) -> str:
+    """What stands below, on one line."""
+    return " ".join(figure.get_supxlabel().split())

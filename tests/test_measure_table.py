@@ -1,0 +1,188 @@
+"""The table `trajectories`, and `runs show`: measures where they are shown."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from commandline import Command
+from handmade import made
+from test_measures import FINAL, HAND, hand
+from toys import class_benchmark
+
+from twofold import Run, Store, run
+from twofold.evaluation.measures import MEASURES
+from twofold.report.cells import cells
+from twofold.report.layouts import SIGNS, TABLES
+from twofold.report.studytables import StudyTable, study_table
+
+pytest_plugins = ("commandline_fixtures",)
+
+LAYOUT = TABLES["trajectories"]
+
+
+def trained(
+    method: str = "er", *, lower: float = 0.0, raw: float | None = None, **more: Any
+) -> Run:
+    """A run with the curves that are worked by hand; each accuracy lower by so much.
+
+    raw: has the curves of the trained weights, too, lower by that.
+    """
+    task, accuracy = hand(HAND)
+    columns = {"task": np.array(task, np.int16)}
+    added: dict[str, Any] = {}
+    for kind, drop in (("accuracy", lower), ("raw_accuracy", raw)):
+        if drop is not None:
+            columns |= {f"{kind}_{k + 1}": accuracy[:, k] - drop for k in range(3)}
+            added[f"{kind}_after_task"] = [[a - drop for a in after] for after in FINAL]
+    one = made(method, **more)
+    return dataclasses.replace(one, curves=columns, summary={**one.summary, **added})
+
+
+def table(*runs: Run) -> StudyTable:
+    return study_table("trajectories", cells(runs))
+
+
+def shown(*runs: Run) -> dict[str, dict[str, str]]:
+    """The only block as Markdown has it, by method and column."""
+    lines = [line for line in table(*runs).render("md").splitlines() if line.startswith("|")]
+    heads, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {row[0]: dict(zip(heads, row, strict=True)) for row in rows}
+
+
+def test_a_row_has_what_was_worked_by_hand() -> None:
+    # With two seeds, one lower by 2 everywhere: accuracies lower by 1 on average, with an error of
+    # 1 (half their distance); differences of accuracies are the same.
+    row = shown(trained(seed=142), trained(seed=152, lower=2.0))["ER"]
+    assert row["MIN"] == "54.0 ± 1.0 (n=2)"
+    assert row["AVG"] == "78.7 ± 1.0 (n=2)"
+    assert row["residual"] == "29.0 ± 0.0 (n=2)"
+    assert row["WC-ACC"] == "59.0 ± 1.0 (n=2)"
+    assert row["gap depth"] == "23.0 ± 0.0 (n=2)"
+    assert row["recovery"] == "3 ± 0 (n=2)"  # 10/3
+    assert row["recovered"] == "66.7 ± 0.0 (n=2)"
+    assert row["new-task accuracy"] == "75.0 ± 1.0 (n=2)"
+    assert row["raw MIN"] == row["raw AVG"] == "–"
+
+
+def test_every_number_is_the_mean_of_its_measure() -> None:
+    runs = [trained(seed=142), trained(seed=152, lower=3.0), trained(seed=162, lower=4.0)]
+    for number in table(*runs).numbers():
+        kind, _, key = number.metric.name.partition(".")
+        values = [run.measures[key] for run in runs]
+        if kind == "raw_measures" or None in values:
+            assert number.value is None
+        else:
+            assert number.value is not None
+            assert number.value[0] == pytest.approx(np.mean(values))
+
+
+def test_the_trained_weights_where_others_are_judged() -> None:
+    rows = shown(trained("er+ema(0.999)", raw=10.0), trained("er"))
+    assert (rows["ER + ema(0.999)"]["MIN"], rows["ER + ema(0.999)"]["raw MIN"]) == (
+        "55.0 (n=1)",
+        "45.0 (n=1)",
+    )
+    assert rows["ER + ema(0.999)"]["raw AVG"] == "69.7 (n=1)"
+    assert rows["ER"]["raw AVG"] == "–"
+
+
+def test_rows_come_in_the_order_of_the_study_and_only_with_runs() -> None:
+    methods = ("joint+gem", "er+warmup", "er+warmup+ema", "er")  # as the command line might have it
+    assert list(shown(*map(trained, methods))) == [
+        "ER",
+        "ER + warmup(500)",
+        "ER + warmup(500) + ema(0.999)",
+        "Joint + GEM",
+    ]
+
+
+def test_each_column_is_explained_below() -> None:
+    text = table(trained()).render("md")
+    for metric in LAYOUT.metrics:
+        assert f"\n- {metric.label}: {metric.about}\n" in text
+    keys = [metric.name.partition(".")[2] for metric in LAYOUT.metrics]
+    for key in keys[:-2]:
+        assert (
+            f"- {MEASURES[key].title}: {MEASURES[key].explanation} In {MEASURES[key].unit}" in text
+        )
+    # Who does not learn looks bad in it.
+    assert {"avg", "wc_acc", "new_speed", "new_accuracy"} <= set(keys)
+
+
+def test_thinned_evaluation_has_a_sign() -> None:
+    one = trained(eval_schedule="dense:100:10")
+    row, text = shown(one)["ER"], table(one).render("md")
+    for key, measure in MEASURES.items():
+        if measure.title in row and row[measure.title] != "–":
+            sign = SIGNS[measure.thinned]
+            assert row[measure.title].startswith(f"{sign} " if sign else "7"), key
+    assert row["MIN"].startswith("≤ 55.0")
+    assert row["residual"].startswith("≥ 29.0")
+    assert row["AAA"].startswith("≈ 65.3")
+    assert row["AVG"].startswith("79.7")
+    for sign, words in (("≤", "an upper bound"), ("≥", "a lower bound"), ("≈", "approximate")):
+        assert f"- {sign}: {words}, since the model was judged after each of" in text
+    records = json.loads(table(one).render("json"))["numbers"]
+    for record in records:
+        sign = SIGNS[MEASURES[record["metric"].partition(".")[2]].thinned]
+        assert record["bound"] == (sign if record["mean"] is not None else "")
+
+
+def test_fewer_images_are_said_where_they_count() -> None:
+    row = shown(trained(eval_size=250))["ER"]
+    assert row["MIN"] == "55.0 (n=1) [a]"
+    assert row["gap depth"] == "23.0 (n=1) [a]"
+    for whole in ("AVG", "new-task accuracy"):
+        assert "[a]" not in row[whole]
+
+
+@pytest.mark.parametrize("format", ["latex", "html", "csv", "json"])
+def test_the_other_formats_have_it_too(format: str) -> None:
+    text = table(trained(), trained("er+warmup(500)+ema(0.999)", raw=1.0)).render(format)
+    assert text.count("29.0") >= 2  # the residual of both
+    assert "23.0" in text
+
+
+# One run in full
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """With a run of each kind."""
+    store = Store(tmp_path / "runs")
+    for method in ("er", "er+ema(0.9)"):
+        store.save(run(class_benchmark(), method, batch_size=10))
+    return store.folder
+
+
+def test_a_run_is_shown_with_its_measures(store: Path, twofold: Command) -> None:
+    lines = twofold("runs", "show", "--runs", str(store), "--json").out.splitlines()
+    found = {shown["method"]: shown for shown in map(json.loads, lines)}
+    for one in Store(store).runs():
+        shown = found[one.config.method]
+        assert shown["measures"] == one.measures
+        assert shown.get("raw_measures") == one.raw_measures
+        assert shown["gaps"] == [dataclasses.asdict(gap) for gap in one.gaps]
+        assert shown["avg"] == one.avg
+    assert "raw_measures" not in found["er"]
+    assert (
+        found["er+ema(decay=0.9)"]["raw_measures"]["avg"] == found["er+ema(decay=0.9)"]["raw_avg"]
+    )
+
+
+def test_a_list_of_runs_is_short(store: Path, twofold: Command) -> None:
+    lines = twofold("runs", "--runs", str(store), "--json").out.splitlines()
+    assert len(lines) == 2
+    assert not any("measures" in json.loads(line) for line in lines)
+
+
+def test_it_is_shown_indented_without_json(store: Path, twofold: Command) -> None:
+    out = twofold("runs", "show", "--runs", str(store), "--method", "er").out
+    assert re.search(r'^  "measures": \{\n    "min": ', out, re.M)
+    assert json.loads(out)["method"] == "er"

@@ -1,0 +1,398 @@
+"""The page's contents, document and server, without a browser: test_page_browser.py has one."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import http.client
+import json
+import re
+import signal
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commandline import start
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_runs import gap_accuracies, made_run
+from toys import domain_benchmark
+
+import twofold
+from twofold import Store, UserError
+from twofold.cli import main
+from twofold.report.page import build_page, page_contents
+from twofold.report.page.document import as_json, document
+from twofold.report.page.server import page_server
+
+nan = np.nan
+
+
+def numbers(text: str, kind: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), kind)
+
+
+def points(curve: dict) -> list[tuple[int, float]]:
+    x, y = numbers(curve["x"], "<i4"), numbers(curve["y"], "<f4")
+    return list(zip(x.tolist(), y.tolist(), strict=True))
+
+
+def contents_of(page: str) -> dict:
+    """What a browser would read."""
+    (text,) = re.findall(r'<script type="application/json" id="contents">(.*?)</script>', page)
+    return json.loads(text)
+
+
+def pair(first: list[float], second: list[float]) -> list[list[float]]:
+    """Two tasks of four iterations: accuracies on the first, and on the second from its start."""
+    return [first, [nan] * 4 + second]
+
+
+ONE = pair([50, 60, 80, 90, 70, 60, 80, 89.5], [20, 40, 60, 80])
+TWO = pair([50, 60, 80, 80, 74, 76, 70, 72], [20, 40, 60, 90])
+
+
+# Contents
+
+
+def test_a_cell_has_means_errors_and_single_runs():
+    """Worked by hand: the mean of 90 and 80 is 85, sd sqrt(50), over the root of two: 5."""
+    (cell,) = page_contents([made_run("er", ONE), made_run("er", TWO, 152)], "runs")["cells"]
+    assert cell["settings"] == {
+        "benchmark": "rotated-mnist",
+        "mode": "offline",
+        "profile": "paper",
+        "lr": 0.1,
+        "batch_size": 128,
+        "iterations": 4,
+    }
+    assert cell["ends"] == [4, 8]
+    first, second = cell["mean"]
+    means = [50, 60, 80, 85, 72, 68, 75, 80.75]
+    assert points(first) == [*zip(range(1, 9), means, strict=True)]
+    np.testing.assert_allclose(
+        numbers(first["error"], "<f4"), [0, 0, 0, 5, 2, 8, 5, 8.75], rtol=1e-6
+    )
+    assert points(second) == [(5, 20), (6, 40), (7, 60), (8, 85)]
+    assert [run["seed"] for run in cell["runs"]] == [142, 152]
+    assert points(cell["runs"][0]["curves"][0]) == [*zip(range(1, 9), ONE[0], strict=True)]
+    assert cell["measures"]["min"] == {"mean": 65, "error": 5, "count": 2}  # of 60 and 70
+    assert cell["measures"]["avg"]["mean"] == pytest.approx((84.75 + 81) / 2)
+
+
+def test_gaps_are_those_of_each_seed_and_only_who_recovers_has_a_time():
+    """Seed 142 falls by 30 at the second iteration and is back, within a point, at the fourth;
+    seed 152 falls by 10 at the third and stays there."""
+    (cell,) = page_contents([made_run("er", ONE), made_run("er", TWO, 152)], "runs")["cells"]
+    assert [run["gaps"] for run in cell["runs"]] == [
+        [{"switch": 4, "task": 1, "depth": 30, "lowest_at": 2, "recovery": 4}],
+        [{"switch": 4, "task": 1, "depth": 10, "lowest_at": 3, "recovery": None}],
+    ]
+    (gap,) = cell["gaps"]
+    assert gap["depth"] == {"mean": 20, "error": 10, "count": 2}
+    assert gap["lowest_at"] == {"mean": 2.5, "error": 0.5, "count": 2}
+    assert gap["recovery"] == {"mean": 4, "error": None, "count": 1}
+
+
+def test_a_single_run_has_no_error_and_a_single_task_no_gap():
+    run = made_run("er", [[50, 60, 70, 80]], tasks=1)
+    (cell,) = page_contents([run], "runs")["cells"]
+    assert "error" not in cell["mean"][0]
+    assert cell["gaps"] == []
+    assert cell["measures"]["min"] is None
+    assert cell["measures"]["avg"] == {"mean": 80, "error": None, "count": 1}
+
+
+def test_commands_make_the_seeds_of_a_mean_and_each_run():
+    runs = [made_run("er+gem", ONE, seed) for seed in (142, 152)]
+    (cell,) = page_contents(runs, "runs")["cells"]
+    assert (
+        cell["command"]
+        == "twofold run rotated-mnist er+gem --mode offline --seeds 2 --profile paper"
+    )
+    assert [run["command"] for run in cell["runs"]] == [run.summary["command"] for run in runs]
+
+
+def test_runs_of_different_length_are_not_averaged():
+    """A user's tensors may have changed between two seeds."""
+    runs = [made_run("er", ONE), made_run("er", [ONE[0] * 2, [nan] * 8 + [50] * 8], 152)]
+    cells = page_contents(runs, "runs")["cells"]
+    assert [cell["ends"] for cell in cells] == [[4, 8], [8, 16]]
+
+
+def test_the_papers_routines_have_the_figures_colours():
+    runs = [made_run(method, ONE) for method in ("er", "er+gem", "er+agem", "er+gem(gamma=0.1)")]
+    looks = {c["routine"]: c["look"] for c in page_contents(runs, "runs")["cells"]}
+    assert looks["sgd"] == {"colour": "#000000", "dash": "solid"}
+    assert looks["gem"] == {"colour": "#0072B2", "dash": "solid"}
+    assert looks["agem"] == {"colour": "#D55E00", "dash": "solid"}
+    assert looks["gem(gamma=0.1)"]["colour"] not in ("#000000", "#0072B2", "#D55E00")
+
+
+def test_tables_and_verdicts_are_those_of_the_runs():
+    seeds = (142, 152, 162)
+    runs = [made_run(method, ONE, seed) for method in ("er", "er+gem") for seed in seeds]
+    found = page_contents(runs, "runs")
+    names = [table["name"] for table in found["tables"]]
+    assert {"main", "gamma", "appendix"} <= {*names}  # ER is in all three
+    assert not {"sota", "timing"} & {*names}  # there is no run of theirs
+    (main_table,) = (table["html"] for table in found["tables"] if table["name"] == "main")
+    assert 'data-command="twofold run rotated-mnist er+gem' in main_table
+    verdicts = found["verdicts"]["reached"]
+    assert {(v["hypothesis"], v["objective"], v["routine"]) for v in verdicts} == {
+        ("H1", "er", "gem"),
+        ("H3", "er", "gem"),
+    }
+    assert all(verdict["sentence"] and len(verdict["commands"]) == 2 for verdict in verdicts)
+
+    alone = page_contents([made_run("er", ONE)], "runs")["verdicts"]
+    assert alone["reached"] == []
+    assert "plain SGD" in alone["notes"][-1]
+
+
+def test_what_is_known_is_not_described_again():
+    runs = [made_run("er", ONE), made_run("er+gem", TWO)]
+    known: dict = {}
+    before = page_contents(runs, "runs", known=known)
+    for run in runs:
+        run.curves.clear()  # nobody may look at them any more
+    assert page_contents(runs, "runs", known=known) == before
+    more = page_contents([*runs, made_run("er+agem", ONE)], "runs", known=known)
+    assert [cell["method"] for cell in more["cells"]] == ["er", "er+gem", "er+agem"]
+
+
+# Two hundred long runs
+
+
+@pytest.fixture(scope="module")
+def long_runs() -> list[twofold.Run]:
+    """Online Rotated MNIST: forty methods, five seeds, 18,000 iterations."""
+    shapes = [gap_accuracies(18_000, 3, seed) for seed in range(5)]
+    gammas = [f"er+gem(gamma={k / 100})" for k in range(1, 39)]
+    return [
+        made_run(method, shapes[(k + seed) % 5], 142 + 10 * seed, mode="online")
+        for k, method in enumerate(["er", "er+gem", *gammas])
+        for seed in range(5)
+    ]
+
+
+def test_two_hundred_long_runs_make_a_page_that_a_browser_can_hold(long_runs):
+    assert len(long_runs) == 200
+    text = as_json(page_contents(long_runs, "runs"))
+    assert len(text) < 8e6
+    for run in (run for cell in json.loads(text)["cells"] for run in cell["runs"]):
+        assert sum(len(numbers(curve["x"], "<i4")) for curve in run["curves"]) < 3000
+
+
+def test_min_and_gaps_read_from_the_page_are_those_of_the_full_curves(long_runs):
+    for cell in page_contents(long_runs[:20], "runs")["cells"]:
+        for shown in cell["runs"]:
+            (run,) = (
+                run
+                for run in long_runs[:20]
+                if (run.config.method, run.config.seed) == (cell["method"], shown["seed"])
+            )
+            minima = [
+                min(y for x, y in points(curve) if x > end)
+                for curve, end in zip(shown["curves"], cell["ends"][:-1], strict=False)
+            ]
+            assert minima == run.summary["minimum_of_task"]
+            for gap in shown["gaps"]:
+                curve = dict(points(shown["curves"][gap["task"] - 1]))
+                fall = curve[gap["switch"]] - curve[gap["switch"] + gap["lowest_at"]]
+                assert fall == gap["depth"]
+
+
+def test_curves_of_a_huge_store_are_coarser_and_its_minima_the_same(long_runs, monkeypatch):
+    monkeypatch.setattr("twofold.report.page.contents.POINTS", 2000)
+    (cell, *_) = page_contents(long_runs[:20], "runs")["cells"]
+    assert all(len(points(run["curves"][0])) < 60 for run in cell["runs"])
+    assert 60 < len(points(cell["mean"][0])) < 200  # there are fewer of them
+    for shown, run in zip(cell["runs"], long_runs[:5], strict=True):
+        lowest = min(y for x, y in points(shown["curves"][0]) if x > 6000)
+        assert lowest == run.summary["minimum_of_task"][0]
+
+
+# The document
+
+
+def test_the_document_is_one_file_that_connects_to_nothing():
+    page = build_page([made_run("er", ONE)], "runs")
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert "default-src 'none'" in policy
+    assert "connect-src 'none'" in policy
+    assert "unsafe-inline" not in policy.partition("script-src")[2].partition(";")[0]
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert len(scripts) == 2
+    for script in scripts:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    own = page.replace(scripts[0], "").replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?://|\bsrc=|@import|url\(", own)
+    assert contents_of(page)["store"] == "runs"
+
+
+def test_equal_runs_give_equal_pages():
+    first, second = (build_page([made_run("er", ONE)], "runs") for _ in range(2))
+    assert first == second
+
+
+@settings(max_examples=20)
+@given(st.text())
+def test_no_name_ends_the_element_it_stands_in(name):
+    page = document(as_json({"store": name, "html": "</script><script>alert(1)</script>"}))
+    assert contents_of(page)["store"] == name
+    assert page.count("<script>") == 2
+
+
+def test_a_page_can_be_made_of_runs_from_python():
+    run = twofold.run(domain_benchmark(), "er", batch_size=10)
+    (cell,) = contents_of(build_page([run]))["cells"]
+    assert cell["settings"]["benchmark"] == "domain-toy"
+    assert cell["command"] is None  # made of tensors
+    assert cell["ends"] == [12, 24, 36]
+
+
+# The command
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    store = Store(tmp_path / "runs")
+    store.prepare()
+    for method in ("er", "er+gem"):
+        store.save(made_run(method, ONE))
+    return store
+
+
+def test_the_command_writes_the_page_and_says_how_to_open_it(store, capsys, monkeypatch):
+    monkeypatch.chdir(store.folder.parent)
+    assert main(["report", "runs"]) == 0
+    page = Path("report.html")
+    said = capsys.readouterr().out
+    assert said.startswith("The page of 2 runs is in report.html (")
+    assert page.resolve().as_uri() in said
+    assert [cell["method"] for cell in contents_of(page.read_text())["cells"]] == ["er+gem", "er"]
+
+    assert main(["report", "runs", "-o", "made/here.html"]) == 0
+    assert Path("made/here.html").read_bytes() == page.read_bytes()
+    assert main(["report"]) == 0  # of ./runs
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nowhere"], "there is no folder nowhere: `twofold run` makes one"),
+        (["empty"], "there are no runs in empty: make some with `twofold run`"),
+        (["runs", "-o", "file/page.html"], "can't write file/page.html: "),
+        (["runs", "--serve", "-o", "page.html"], "--serve writes no file: leave --output out"),
+        (["runs", "--port", "8000"], "--port is for --serve"),
+        (["runs", "--serve", "--port", "70000"], "can't serve on port 70000: "),
+        (["runs", "--sevre"], "unknown argument '--sevre': did you mean '--serve'?"),
+    ],
+)
+def test_errors_are_answered_in_one_line(store, words, message, capsys, monkeypatch):
+    monkeypatch.chdir(store.folder.parent)
+    Path("empty").mkdir()
+    Path("file").touch()
+    assert main(["report", *words]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"twofold: {message}")
+    assert error.count("\n") == 1
+
+
+# The server
+
+
+@pytest.fixture
+def served(store):
+    """The server's port, while it runs."""
+    with page_server(store, 0) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+def ask(port: int, method: str, path: str, **headers: str) -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request(
+        method, path, headers={name.replace("_", "-"): headers[name] for name in headers}
+    )
+    answer = connection.getresponse()
+    answer.text = answer.read().decode()
+    connection.close()
+    return answer
+
+
+def test_the_served_page_may_ask_its_own_server_and_nobody_else(served):
+    answer = ask(served, "GET", "/")
+    assert answer.status == 200
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert "connect-src 'self';" in answer.text
+    tag = re.search(r'data-tag="(\w+)"', answer.text)[1]
+    assert ask(served, "GET", "/contents.json", If_None_Match=f'"{tag}"').status == 304
+    again = ask(served, "GET", "/contents.json")
+    assert json.loads(again.text) == contents_of(answer.text)
+    assert again.headers["ETag"] == f'"{tag}"'
+
+
+def test_a_finished_run_changes_the_contents(served, store):
+    before = ask(served, "GET", "/contents.json")
+    store.save(made_run("er+agem", ONE))
+    after = ask(served, "GET", "/contents.json", If_None_Match=before.headers["ETag"])
+    assert after.status == 200
+    methods = [cell["method"] for cell in json.loads(after.text)["cells"]]
+    assert methods == ["er+agem", "er+gem", "er"]  # as the folders' names
+
+    (store.folder / ".work" / "0123456789").mkdir(parents=True)
+    assert json.loads(ask(served, "GET", "/contents.json").text)["begun"] == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        ("HEAD", "/", {}, 200),
+        ("GET", "/../store.json", {}, 404),
+        ("GET", "/contents.json?x", {}, 404),
+        ("POST", "/", {}, 501),
+        ("GET", "/", {"Host": "evil.example"}, 421),
+        ("GET", "/contents.json", {"Host": "evil.example:8000"}, 421),
+    ],
+)
+def test_it_answers_its_own_two_addresses_to_this_machine_alone(
+    served, method, path, headers, status
+):
+    answer = ask(served, method, path, **headers)
+    assert answer.status == status
+    assert method != "HEAD" or answer.text == ""
+    assert status < 400 or "rotated-mnist" not in answer.text
+
+
+def test_this_machines_other_name_is_known(served):
+    assert ask(served, "GET", "/", Host=f"localhost:{served}").status == 200
+
+
+def test_a_port_that_is_taken_is_named_and_the_usual_one_is_no_must(store, served, monkeypatch):
+    with pytest.raises(UserError, match=f"can't serve on port {served}: "):
+        page_server(store, served)
+    monkeypatch.setattr("twofold.report.page.server.PORT", served)
+    with page_server(store) as other:
+        assert other.server_port != served
+
+
+def test_an_empty_store_can_be_watched_and_ctrl_c_ends_it(tmp_path):
+    (tmp_path / "runs").mkdir()
+    process = start("report", tmp_path / "runs", "--serve", "--port", "0")
+    try:
+        said = process.stdout.readline()
+        port = int(re.search(r"http://127\.0\.0\.1:(\d+)/", said)[1])
+        assert json.loads(ask(port, "GET", "/contents.json").text)["cells"] == []
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, err) == (0, "")

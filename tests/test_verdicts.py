@@ -1,0 +1,467 @@
+"""Verdicts: worked by hand, against an independent oracle, and by simulation."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from commandline import Command, one_line
+from handmade import gathered, made, seeded
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, special
+from toys import domain_benchmark
+
+import twofold as package
+from twofold.errors import UserError
+from twofold.experiments.runs import Run
+from twofold.experiments.store import Store
+from twofold.report.cells import cells
+from twofold.report.verdicts import LIMITS, Verdict, compare, holm, render, unpaired, verdicts
+
+pytest_plugins = ["commandline_fixtures"]
+
+PLAIN = [80.0, 80.0, 80.0]
+
+
+def against(differences: list[float], **options: Any) -> Verdict:
+    """The verdict on H1 of er+gem that differs so much from er."""
+    plain = seeded("er", [80.0] * len(differences), **options)
+    routine = seeded("er+gem", [80.0 + d for d in differences], **options)
+    return next(v for v in verdicts(gathered(plain, routine)) if v.hypothesis == "H1")
+
+
+# The statistics
+
+
+def test_a_comparison_by_hand() -> None:
+    # 1, 2, 3: mean 2, deviation 1, standard error 1 / sqrt(3), so t = 2 sqrt(3), with 2 degrees
+    # of freedom. There Student's distribution has a closed form: the two-sided p is
+    # 1 - t / sqrt(2 + t^2), and the quantile of 0.975 is 0.95 sqrt(2 / (4 * 0.975 * 0.025)).
+    (found,) = compare([[1, 2, 3]])
+    t = 2 * math.sqrt(3)
+    assert found.effect == 2
+    assert found.p == pytest.approx(1 - t / math.sqrt(2 + t**2))
+    assert found.p == pytest.approx(0.0742, abs=1e-4)
+    assert found.p_corrected == found.p
+    reach = 0.95 * math.sqrt(2 / (4 * 0.975 * 0.025)) / math.sqrt(3)
+    assert found.interval == (pytest.approx(2 - reach), pytest.approx(2 + reach))
+
+
+def test_two_comparisons_by_hand() -> None:
+    # As above, but both intervals hold together: 1 - 0.05 / 4 = 0.9875 each way, and the quantile
+    # is 0.975 sqrt(2 / (4 * 0.9875 * 0.0125)) = 6.2053.
+    first, second = compare([[1, 2, 3], [2, 4, 6]])
+    reach = 0.975 * math.sqrt(2 / (4 * 0.9875 * 0.0125)) / math.sqrt(3)
+    assert first.interval == (pytest.approx(2 - reach), pytest.approx(2 + reach))
+    assert second.interval == (pytest.approx(4 - 2 * reach), pytest.approx(4 + 2 * reach))
+    assert first.p_corrected == pytest.approx(2 * first.p)
+
+
+def test_holm_by_hand() -> None:
+    # Sorted: 0.005 * 4, 0.01 * 3, 0.03 * 2, and 0.04 * 1, which must not be below 0.06.
+    assert holm([0.01, 0.04, 0.03, 0.005], 4) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.9], 2) == [1.0, 1.0]
+    # One of the family has no p: it counts all the same.
+    assert holm([0.01], 2) == [0.02]
+    assert holm([], 0) == []
+
+
+def t_density(x: float, df: int) -> float:
+    scale = special.gamma((df + 1) / 2) / math.sqrt(df * math.pi) / special.gamma(df / 2)
+    return float(scale * (1 + x * x / df) ** (-(df + 1) / 2))
+
+
+differences = st.lists(
+    st.floats(-50, 50).map(lambda x: round(x, 2)), min_size=3, max_size=8
+).filter(lambda values: np.std(values) > 0.05)
+
+
+@given(st.lists(differences, min_size=1, max_size=3))
+def test_an_independent_oracle(family: list[list[float]]) -> None:
+    """The t density, integrated: p is what lies beyond t, and the interval holds what it must."""
+    for values, found in zip(family, compare(family), strict=True):
+        df, error = len(values) - 1, np.std(values, ddof=1) / math.sqrt(len(values))
+        within, _ = integrate.quad(
+            t_density, 0, abs(np.mean(values)) / error, args=(df,), limit=200
+        )
+        assert found.p == pytest.approx(1 - 2 * within, abs=1e-6)
+        low, high = found.interval
+        assert (low + high) / 2 == pytest.approx(np.mean(values), abs=1e-9)
+        held, _ = integrate.quad(t_density, 0, (high - low) / 2 / error, args=(df,), limit=200)
+        assert 2 * held == pytest.approx(1 - 0.05 / len(family), abs=1e-6)
+
+
+@given(differences, differences, st.randoms())
+def test_order_and_sign_do_not_matter(one: list[float], other: list[float], random: Any) -> None:
+    first, second = compare([one, other])
+    shuffled = random.sample(one, len(one))
+    again, mirrored = compare([shuffled, [-d for d in other]])
+    assert again.effect == pytest.approx(first.effect, abs=1e-9)
+    assert again.interval == pytest.approx(first.interval, abs=1e-6)
+    assert mirrored.interval == pytest.approx((-second.interval[1], -second.interval[0]), abs=1e-6)
+    assert mirrored.p_corrected == pytest.approx(second.p_corrected, abs=1e-9)
+
+
+def test_the_intervals_hold_together_and_nothing_is_shown_where_there_is_nothing() -> None:
+    """Simulated: four comparisons of five seeds with unlike spreads; true effects 0, 0, 1, 3."""
+    random, true, spread = np.random.default_rng(0), (0.0, 0.0, 1.0, 3.0), (1.0, 3.0, 1.0, 2.0)
+    families, covered, false = 1000, 0, 0
+    for _ in range(families):
+        found = compare([random.normal(t, s, 5) for t, s in zip(true, spread, strict=True)])
+        covered += all(
+            c.interval[0] <= t <= c.interval[1] for c, t in zip(found, true, strict=True)
+        )
+        false += any(c.p_corrected < 0.05 for c, t in zip(found, true, strict=True) if t == 0)
+    # Bonferroni's intervals hold with at least 95%, for four independent ones with 95.1%; three
+    # standard errors of that are 2% here. Holm's test errs in at most 5%.
+    assert 0.951 - 0.02 < covered / families < 0.951 + 0.02
+    assert false / families < 0.05 + 0.02
+
+
+# What is compared with what
+
+
+def test_each_routine_with_plain_sgd_by_seed() -> None:
+    plain = seeded("er", [80, 70, 90, 60])
+    routine = [*seeded("er+gem", [82, 73, 94])[1:], made("er+gem", 50, 60, seed=999)]
+    one, three = verdicts(gathered(plain, routine))
+    assert (one.hypothesis, one.metric) == ("H1", "min")
+    assert (three.hypothesis, three.metric) == ("H3", "avg")
+    assert one.seeds == (152, 162)
+    assert one.differences == (3, 4)
+    assert one.effect == 3.5
+    assert (one.objective, one.routine) == ("er", "gem")
+    assert (one.benchmark, one.mode, one.profile) == ("rotated-mnist", "offline", "paper")
+    assert (one.lr, one.batch_size) == (0.1, 128)
+    assert one.commands == (
+        "twofold run rotated-mnist er --mode offline --seeds 4 --profile paper",
+        "twofold run rotated-mnist er+gem --mode offline --seed 152,162,999 --profile paper",
+    )
+
+
+def test_min_in_both_modes_and_avg_in_each() -> None:
+    online = {"mode": "online"}
+    found = verdicts(
+        gathered(
+            seeded("er", PLAIN),
+            seeded("er+gem", [81, 82, 83]),
+            seeded("er", PLAIN, **online),
+            seeded("er+gem", [81, 82, 83], **online),
+        )
+    )
+    assert [(v.hypothesis, v.mode, v.metric, v.family) for v in found] == [
+        ("H1", "offline", "min", 2),
+        ("H1", "online", "min", 2),
+        ("H2", "online", "avg", 1),
+        ("H3", "offline", "avg", 1),
+    ]
+
+
+def test_the_objective_must_be_the_same() -> None:
+    runs = [seeded(m, PLAIN) for m in ("finetune", "er", "joint", "der", "der(beta=0.5)")]
+    runs += [seeded(m, [81, 82, 84]) for m in ("gem", "er+gem", "joint+agem", "der(beta=0.5)+agem")]
+    pairs = [(v.objective, v.routine) for v in verdicts(gathered(*runs)) if v.hypothesis == "H1"]
+    assert pairs == [
+        ("finetune", "gem"),
+        ("er", "gem"),
+        ("joint", "agem"),
+        ("der(beta=0.5)", "agem"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"lr": 0.01},
+        {"batch_size": 64},
+        {"mode": "online"},
+        {"benchmark": "domain-cifar100"},
+        {"memory_per_class": 10},
+        {"memory_grouping": "class"},
+        {"momentum": 0.5},
+        {"iterations": 20},
+        {"eval_every": 10},
+        {"eval_size": 100},
+        {"profile": "published"},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_so_must_everything_else(other: dict[str, Any]) -> None:
+    found = gathered(seeded("er", PLAIN, **other), seeded("er+gem", [81, 82, 84]))
+    assert verdicts(found) == []
+    (sentence,) = unpaired(found)
+    assert (
+        "er+gem on rotated-mnist offline (LR 0.1, BS 128, profile paper) has no plain er"
+        in sentence
+    )
+    command = "twofold run rotated-mnist er --mode offline --seeds 3 --profile paper"
+    assert f"`{command}` makes it." in sentence
+
+
+def test_the_published_er_and_er_gem_have_different_memories() -> None:
+    """Their difference is not GEM's doing alone, so there is no verdict, and the way to one."""
+    published = {"profile": "published"}
+    found = gathered(seeded("er", PLAIN, **published), seeded("er+gem", [81, 82, 84], **published))
+    assert verdicts(found) == []
+    (sentence,) = unpaired(found)
+    assert "--profile published --memory-grouping class-task" in sentence
+    mended = seeded("er", PLAIN, memory_grouping="class-task", **published)
+    more = [*found, *cells(mended)]
+    assert unpaired(more) == []
+    assert {v.profile for v in verdicts(more)} == {"published"}
+
+
+def test_no_seed_in_common_is_no_pair() -> None:
+    found = cells([made("er", seed=1), made("er+gem", seed=2)])
+    assert verdicts(found) == []
+    assert len(unpaired(found)) == 1
+
+
+def test_a_plugin_does_nothing_to_plain_sgd(half: Path, registries: None) -> None:
+    plugin = {"plugins": [str(half)]}
+    found = gathered(seeded("er", PLAIN), seeded("er+half", [81, 82, 84], **plugin))
+    assert {v.routine for v in verdicts(found)} == {"half"}
+
+
+def test_a_family_is_a_hypothesis_and_a_profile() -> None:
+    methods = ("er+agem", "er+gem(gamma=0.1)", "er+gem(gamma=1)")
+    paper = [seeded("er", PLAIN), *(seeded(m, [81, 82, 84]) for m in methods)]
+    one = {"benchmark": "domain-cifar100", "profile": "published"}
+    published = [seeded("er", PLAIN, **one), seeded("er+gem", [81, 82, 84], **one)]
+    found = verdicts(gathered(*paper, *published))
+    assert {(v.hypothesis, v.profile): v.family for v in found} == {
+        ("H1", "paper"): 3,
+        ("H1", "published"): 1,
+        ("H3", "paper"): 3,
+        ("H3", "published"): 1,
+    }
+    first = next(v for v in found if v.profile == "paper")
+    alone = next(v for v in found if v.profile == "published")
+    assert first.p == pytest.approx(alone.p)
+    assert first.p_corrected == pytest.approx(3 * alone.p)
+    assert first.interval[0] < alone.interval[0]
+
+
+def test_comparisons_with_too_few_seeds_are_none() -> None:
+    runs = [seeded("er", PLAIN), seeded("er+gem", [81, 82, 84]), seeded("er+agem", [81, 82])]
+    found = [v for v in verdicts(gathered(*runs)) if v.hypothesis == "H1"]
+    assert {v.routine: v.family for v in found} == {"gem": 1, "agem": 1}
+
+
+def test_the_setting_at_which_plain_sgd_ends_highest_counts() -> None:
+    runs = [
+        seeded("er", PLAIN, [90, 90, 90]),
+        seeded("er+gem", [99, 99, 90]),
+        seeded("er", PLAIN, [91, 91, 91], lr=0.01),
+        seeded("er+gem", [81, 82, 84], lr=0.01),
+        seeded("er", PLAIN, [95, 95, 95], lr=0.001),  # without a partner
+    ]
+    found = gathered(*runs)
+    assert [v.lr for v in verdicts(found)] == [0.01, 0.01]
+    every = verdicts(found, all_settings=True)
+    assert [(v.hypothesis, v.lr, v.family) for v in every] == [
+        ("H1", 0.1, 2),
+        ("H1", 0.01, 2),
+        ("H3", 0.1, 2),
+        ("H3", 0.01, 2),
+    ]
+
+
+def test_full_runs_go_before_smaller_ones() -> None:
+    small = ({"iterations": 20}, {"eval_every": 10})
+    runs = [seeded("er", PLAIN), seeded("er+gem", [81, 82, 84])]
+    for options in small:
+        runs += [seeded("er", [70.0] * 5, **options), seeded("er+gem", [90.0] * 5, **options)]
+    low, _ = verdicts(gathered(*runs))
+    assert low.differences == (1, 2, 4)
+
+
+def test_real_runs_are_compared_by_seed() -> None:
+    benchmark = domain_benchmark()
+    made = {
+        (method, seed): package.run(benchmark, method, seed=seed, batch_size=8, iterations=6)
+        for method in ("er", "er+agem", "er+gem")
+        for seed in (1, 2, 3)
+    }
+    found = [v for v in verdicts(cells(made.values())) if v.hypothesis == "H1"]
+    assert {v.routine for v in found} == {"agem", "gem"}
+    for verdict in found:
+        by_hand = [made[f"er+{verdict.routine}", s].min - made["er", s].min for s in (1, 2, 3)]
+        assert verdict.differences == pytest.approx(by_hand)
+        assert verdict.effect == pytest.approx(sum(by_hand) / 3)
+        assert verdict.commands == (None, None)
+
+
+# What is said
+
+
+def test_an_effect_that_shows() -> None:
+    # 2.0, 2.1, 2.2, 2.1, 2.1: mean 2.1, deviation sqrt(0.02 / 4) = 0.0707, error 0.0316; the
+    # quantile of 0.975 with 4 degrees of freedom is 2.776: 2.1 +- 0.0878.
+    verdict = against([2.0, 2.1, 2.2, 2.1, 2.1])
+    assert verdict.interval == pytest.approx((2.0122, 2.1878), abs=1e-3)
+    assert verdict.sentence == (
+        "gem raises er's MIN: +2.1 points on average over 5 seeds, which is evidence for H1 here; "
+        "+2.0 to +2.2 points are compatible with the data."
+    )
+
+
+def test_an_effect_the_other_way() -> None:
+    verdict = against([-20, -21, -22, -21, -21])
+    assert verdict.sentence.startswith("gem lowers er's MIN: −21.0 points on average over 5 seeds")
+    assert "evidence against H1 here" in verdict.sentence
+
+
+def test_an_effect_that_does_not_show_is_not_denied() -> None:
+    # 3.6, 1.5, 1.5, 0.4, 3.4 and -2: mean 1.4; what is still possible is said.
+    verdict = against([3.6, 1.5, 1.5, 0.4, -2.0])
+    assert verdict.p_corrected > 0.05
+    low, high = verdict.interval
+    assert verdict.sentence == (
+        "5 seeds show no effect of gem on er's MIN: +1.0 points on average, and anything from "
+        f"−{abs(low):.1f} to +{high:.1f} points is compatible with the data. That is no proof of "
+        f"none: with this spread, an average below {(high - low) / 2:.1f} points does not show."
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [([5.0], "1 seed in common: nothing can be told"), ([5.0, 5.1], "2 seeds in")],
+)
+def test_fewer_than_three_pairs_tell_nothing(values: list[float], said: str) -> None:
+    verdict = against(values)
+    assert verdict.sentence.startswith(said)
+    assert (verdict.interval, verdict.p, verdict.p_corrected) == (None, None, None)
+    assert verdict.effect == pytest.approx(sum(values) / len(values))
+
+
+def test_what_changes_nothing_at_all_is_said_to() -> None:
+    verdict = against([0.0, 0.0, 0.0])
+    assert verdict.sentence == "gem left er's MIN exactly as it was with each of 3 seeds."
+    assert (verdict.effect, verdict.interval, verdict.p) == (0, None, None)
+
+
+def test_differences_without_a_spread_are_no_certainty() -> None:
+    verdict = against([1.0, 1.0 + 1e-13, 1.0])  # but for rounding
+    assert (
+        "differs by +1.0 points with each of 3 seeds: no spread to judge it by" in verdict.sentence
+    )
+    assert verdict.p is None
+
+
+def test_where_holm_sees_more_than_the_interval_it_is_said() -> None:
+    """The second smallest p is multiplied by one less than all."""
+    clear = [10.0, 10.1, 10.2, 10.1, 10.1]
+    for size in np.linspace(0.1, 3, 200):
+        other = [size + d for d in (-0.5, 0.5, -0.4, 0.4, 0.0)]
+        runs = [seeded("er", [80.0] * 5)]
+        runs += [
+            seeded("er+gem", [80 + d for d in clear]),
+            seeded("er+agem", [80 + d for d in other]),
+        ]
+        verdict = next(v for v in verdicts(gathered(*runs)) if v.routine == "agem")
+        if verdict.p_corrected < 0.05:
+            break
+    assert verdict.interval[0] < 0
+    assert verdict.sentence.startswith("agem raises er's MIN")
+    assert verdict.sentence.endswith("the interval, which is stricter, still holds 0.)")
+
+
+def test_min_of_a_thinned_evaluation_is_said_to_be_rough() -> None:
+    low, avg = verdicts(
+        gathered(seeded("er", PLAIN, eval_every=10), seeded("er+gem", [81, 82, 84], eval_every=10))
+    )
+    assert "Both MINs are upper bounds, judged every 10 iterations" in low.sentence
+    assert "upper bound" not in avg.sentence
+
+
+def test_shortened_runs_are_said_to_be() -> None:
+    verdict = against([1, 2, 4], iterations=20)
+    assert "From smaller runs: at most 20 iterations a task." in verdict.sentence
+
+
+def test_diverged_runs_are_counted() -> None:
+    runs = seeded("er", PLAIN) + seeded("er+gem", [81, 82, 9.8], diverged=True)
+    assert "3 of the 6 runs diverged." in verdicts(cells(runs))[0].sentence
+
+
+# Formats and the command
+
+
+def some() -> list[Run]:
+    return seeded("er", PLAIN) + seeded("er+gem", [81, 82, 83]) + seeded("joint+gem", [90])
+
+
+def test_markdown() -> None:
+    found = cells(some())
+    text = render(verdicts(found), unpaired(found))
+    assert text.count("**H1: better routines reduce the stability gap** (MIN, profile paper)") == 1
+    assert "| 1 | rotated-mnist | offline | 0.1 | 128 | er   | gem |     3 |   +2.0 |" in text
+    assert "| 0.074 |" in text
+    assert "\n1. 3 seeds show no effect of gem on er's MIN" in text
+    assert all(f"- {limit}" in text for limit in (*LIMITS, *unpaired(found)))
+
+
+def test_json_and_csv_say_the_same() -> None:
+    found = verdicts(cells(some()))
+    whole = json.loads(render(found, ["alone"], "json"))
+    assert whole["unpaired"] == ["alone"]
+    assert whole["limits"] == list(LIMITS)
+    read = list(csv.DictReader(io.StringIO(render(found, [], "csv"))))
+    assert len(read) == len(whole["verdicts"]) == len(found) == 2
+    for line, one, verdict in zip(read, whole["verdicts"], found, strict=True):
+        assert float(line["effect"]) == one["effect"] == verdict.effect
+        assert [float(end) for end in line["interval"].split()] == one["interval"]
+        assert line["sentence"] == one["sentence"] == verdict.sentence
+        assert one["seeds"] == [142, 152, 162]
+        assert line["commands"] == " && ".join(one["commands"])
+
+
+def test_an_unknown_format() -> None:
+    with pytest.raises(UserError, match="unknown format 'jsn': did you mean 'json'"):
+        render([], [], "jsn")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    store = Store(tmp_path / "store")
+    store.prepare()
+    for run in some():
+        store.save(run)
+    return store.folder
+
+
+def test_the_command(twofold: Command, store: Path) -> None:
+    done = twofold("verdicts", "--runs", store)
+    found = cells(Store(store).runs())
+    assert (done.code, done.out) == (0, render(verdicts(found), unpaired(found)))
+    file = store.parent / "verdicts.json"
+    assert twofold("verdicts", "--runs", store, "--all-settings", "-o", file) == (0, "", "")
+    assert len(json.loads(file.read_text())["verdicts"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ("--profile published", "a routine and plain SGD on one objective are needed"),
+        ("--profile papr", "unknown profile 'papr': did you mean 'paper'?"),
+        ("--format latex", "invalid choice: 'latex'"),
+        ("--runs nowhere", "there are no runs in nowhere: `twofold study run main` makes them"),
+    ],
+    ids=["nothing", "profile", "format", "empty"],
+)
+def test_mistakes_are_answered_in_one_line(
+    twofold: Command, store: Path, args: str, message: str
+) -> None:
+    words = args.split()
+    words += [] if "--runs" in words else ["--runs", str(store)]
+    done = twofold("verdicts", *words)
+    assert done.code == 2
+    assert message in one_line(done.err)
