@@ -28,7 +28,7 @@ def _share(name: str, shape: str, task: int, target: float) -> Row:
 
     stepper = Stepper(like(shape), "er", 10, task)
     stepper.step()
-    seconds = in_turns({"peak": peak, "evaluation": stepper.evaluate}, rounds=15)
+    seconds = in_turns({"peak": peak, "evaluation": stepper.evaluate}, rounds=9)
     most = TIMES * 2 * SIZE**3 / seconds["peak"]
     images = task * 1000
     work = images * _operations(stepper.training.net.module, stepper.training.benchmark.test)

@@ -35,15 +35,17 @@ class Row:
         return self.value >= self.target if self.bound == "at least" else self.value <= self.target
 
 
-def in_turns(what: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """The median seconds of each, taken in turns; the first round warms up."""
+def in_turns(
+    what: Mapping[str, Callable[[], object]], rounds: int, warm_up: int = 1
+) -> dict[str, float]:
+    """The median seconds of each, taken in turns, without the rounds that warm up."""
     seconds: dict[str, list[float]] = {name: [] for name in what}
-    for _ in range(rounds + 1):
+    for _ in range(warm_up + rounds):
         for name, act in what.items():
             start = time.perf_counter()
             act()
             seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(times[1:]) for name, times in seconds.items()}
+    return {name: statistics.median(times[warm_up:]) for name, times in seconds.items()}
 
 
 def benchmark(name: str) -> Benchmark:

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from toys import class_benchmark, domain_benchmark
 
 from twofold.errors import UserError
+from twofold.experiments import checkpoints
 from twofold.method import Method
 from twofold.objectives import Objective
 from twofold.routines import Routine
@@ -177,6 +178,31 @@ def test_the_same_run_twice_is_bitwise_the_same(objective, routine, where):
     assert all(torch.equal(a, b) for a, b in zip(weights, again, strict=True))
 
 
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_a_run_goes_on_from_the_middle_of_a_task(routine, tmp_path):
+    """What a routine keeps between iterations is in the checkpoint, all of it."""
+
+    def made() -> Training:
+        settings = Settings(False, 0.02, 8, seed=3, iterations=ITERATIONS, memory_per_class=10)
+        return Training(
+            PLACES["class-norm"], *Method.parse(f"er+{chain(routine)}").make(), settings
+        )
+
+    untouched, resumed = made(), made()
+
+    def every() -> None:
+        if (untouched.task, untouched.n) == (2, 2):
+            checkpoints.write(tmp_path / "checkpoint.pt", untouched.state())
+
+    first = untouched.run(every)
+    resumed.restore(checkpoints.read(tmp_path / "checkpoint.pt"))
+    second = resumed.run()
+    same_curves(first, second)
+    assert (first.task_ends, first.raw_task_ends) == (second.task_ends, second.raw_task_ends)
+    assert torch.equal(untouched.net.values, resumed.net.values)
+    assert torch.equal(untouched.velocity, resumed.velocity)
+
+
 @pytest.mark.parametrize("where", PLACES)
 def test_objectives_differ_once_there_is_a_past(where):
     finals = [trained(name, "sgd", where)[2][-1] for name in OBJECTIVES if suits(name, where)]
@@ -242,13 +268,14 @@ def test_er_is_torchs_sgd_on_the_weighted_loss(where, momentum):
 
 
 def test_a_diverged_run_says_so_and_goes_on():
-    for method in ("er", "er+gem", "er+agem", "der+agem", "bic+gem"):
-        _, result, _ = train(method, "class", lr=1e30)
+    methods = ["er", "der+agem", "bic+gem", "er+torchjd:UPGrad"]
+    for method in [*methods, *(f"er+{chain(routine)}" for routine in ROUTINES)]:
+        _, result, _ = train(method, "class-norm", lr=1e30)
         assert not result.finite, method
         assert len(result.curves["loss"]) == TASKS * ITERATIONS
 
 
-@pytest.mark.parametrize("routine", ["gem", "agem"])
+@pytest.mark.parametrize("routine", ["gem", "agem", "soft-gem", "mega", "pcgrad"])
 def test_gradients_that_are_not_finite_are_counted(routine):
     _, result, _ = train(f"er+{routine}", "class", lr=1e30)
     assert result.curves["unsolved"][ITERATIONS:].any()

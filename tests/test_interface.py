@@ -285,14 +285,15 @@ def test_what_is_asked_for_is_there_from_the_second_task_on(method):
     assert routine.seen == 2 * [(1, False, 0)] + 2 * [(2, True, 1)] + 2 * [(3, True, 2)]
 
 
-@pytest.mark.parametrize("needs", [Needs.NOTHING, Needs.OLD, Needs.FROZEN_OLD, Needs.PER_TASK])
+@pytest.mark.parametrize("needs", [Needs.NOTHING, *Needs])
 def test_what_is_not_asked_for_is_not_there(needs):
-    seen: list[tuple[bool, bool]] = []
+    seen: list[tuple[bool, ...]] = []
 
     class Asks(Routine):
         def direct(self, g, step):
             if step.task > 1:
-                seen.append((step.old is not None, step.references is not None))
+                given = (step.old, step.old_loss, step.references, step.memory, step.gradient_at)
+                seen.append(tuple(part is not None for part in given))
             return g
 
     Asks.needs = needs
@@ -300,7 +301,40 @@ def test_what_is_not_asked_for_is_not_there(needs):
     settings = Settings(False, 0.02, B, seed=0, iterations=2)
     Training(class_benchmark(), objective, [Asks()], settings).run()
     old, per_task = needs in (Needs.OLD, Needs.FROZEN_OLD), needs == Needs.PER_TASK
-    assert set(seen) == {(old, per_task)}
+    assert set(seen) == {
+        (old, old, per_task, needs == Needs.MEMORY, needs == Needs.ELSEWHERE),
+    }
+
+
+def test_a_routine_may_draw_from_the_memory_and_for_itself():
+    seen: dict[tuple[int, int], tuple[list[int], int]] = {}
+
+    class Draws(Routine):
+        needs = Needs.MEMORY
+
+        def direct(self, g, step):
+            if step.memory is not None:
+                rows = step.memory(5).rows.tolist()
+                seen[step.task, step.iteration] = rows, int(step.random().integers(10**9))
+            return g
+
+    def run(seed: int):
+        seen.clear()
+        objective, _ = Method.parse("finetune").make()
+        settings = Settings(False, 0.02, B, seed=seed, iterations=2)
+        training = Training(class_benchmark(), objective, [Draws()], settings)
+        training.run()
+        return training, dict(seen)
+
+    training, first = run(0)
+    assert list(first) == [(2, 1), (2, 2), (3, 1), (3, 2)]
+    stored = [set(training.benchmark.tasks[k].train.tolist()) for k in (0, 1)]
+    for (task, _), (rows, _) in first.items():
+        assert len(set(rows)) == 5
+        assert set(rows) <= set.union(*stored[: task - 1])
+    assert len({number for _, number in first.values()}) == 4
+    assert run(0)[1] == first
+    assert run(1)[1] != first
 
 
 def references_seen(method: str) -> list[torch.Tensor]:

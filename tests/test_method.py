@@ -74,9 +74,13 @@ def test_spellings_that_mean_the_same(one, other, canonical):
     assert Method.parse(one).text() == Method.parse(other).text() == canonical
 
 
+ROUTINES = sorted(Routine.known)  # a new one joins, without options
+
+
 def options_of(kind: str) -> st.SearchStrategy[str]:
     number = st.floats(1e-6, 1e6).map(str)
     share = st.floats(0.01, 0.99).map(str)
+    whole = st.integers(1, 10**6).map(str)
     choice = st.sampled_from
     known = {
         "gem": {
@@ -87,6 +91,14 @@ def options_of(kind: str) -> st.SearchStrategy[str]:
             "ridge": number,
         },
         "agem": {"reference": choice(["objective", "frozen"])},
+        "clip": {"limit": number},
+        "ema": {"decay": share},
+        "lpr": {"omega": number, "every": whole, "examples": whole},
+        "mega": {"scheme": choice(["I", "II"])},
+        "sam": {"rho": number},
+        "soft-gem": {"eps": share},
+        "torchjd:MGDA": {"epsilon": number, "max_iters": whole},
+        "warmup": {"iterations": whole, "shape": choice(["linear", "cosine"])},
         "joint": {"keep": st.one_of(st.integers(1, 10**9).map(str), st.just("none"))},
         "der": {"alpha": number, "beta": number, "augment": choice(["crop", "pad", "none"])},
         "bic": {"augment": choice(["crop", "pad", "none"]), "validation": share},
@@ -98,7 +110,7 @@ def options_of(kind: str) -> st.SearchStrategy[str]:
 methods = st.builds(
     lambda objective, routines: "+".join([objective, *routines]),
     st.sampled_from(["finetune", "er", "joint", "der", "bic"]).flatmap(options_of),
-    st.lists(st.sampled_from(["sgd", "gem", "agem"]).flatmap(options_of), max_size=3),
+    st.lists(st.sampled_from([*ROUTINES, "torchjd:MGDA"]).flatmap(options_of), max_size=3),
 )
 
 

@@ -7,12 +7,14 @@ from test_inference import Branching, trained
 from torch import nn
 from toys import class_benchmark, domain_benchmark
 
-from twofold import configure, run
+from twofold import Method, configure, run
 from twofold.benchmarks import Batch
 from twofold.evaluation import predictors
 from twofold.evaluation.continual import Evaluator
 from twofold.evaluation.predictors import Audit, Checked, Plain, exact
+from twofold.experiments import checkpoints
 from twofold.models import FlatModel, mlp, reduced_resnet18
+from twofold.training import Settings, Training
 
 
 def identity(logits: torch.Tensor) -> torch.Tensor:
@@ -168,3 +170,24 @@ def test_a_run_in_bf16_trains_alike_and_says_what_it_checked(benchmark):
 def test_another_precision_is_refused(precision):
     with pytest.raises(ValueError, match="eval precision"):
         configure("rotated-mnist", "er", eval_precision=precision)
+
+
+def test_what_audits_have_found_survives_a_checkpoint(tmp_path):
+    def training() -> Training:
+        settings = Settings(False, 0.05, 10, seed=0, iterations=6, eval_precision="bf16")
+        return Training(class_benchmark(), *Method.parse("er").make(), settings)
+
+    untouched, stopped = training(), training()
+    untouched.evaluator.audit.margin = stopped.evaluator.audit.margin = 0.32
+    path = tmp_path / "checkpoint.pt"
+
+    def every() -> None:
+        if (stopped.task, stopped.n) == (2, 3):
+            checkpoints.write(path, stopped.state())
+
+    stopped.run(every)
+    resumed = training()
+    resumed.restore(checkpoints.read(path))
+    result, whole = resumed.run(), untouched.run()
+    assert result.audit == whole.audit
+    assert (result.audit["evaluations"], result.audit["margin"]) == (18, 0.32)

@@ -60,7 +60,7 @@ def written(tmp_path: Path) -> Any:
 @pytest.fixture
 def fixed_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that takes a second a pass, and nothing for anything else."""
-    monkeypatch.setattr(estimate, "calibrate", lambda net, image: Speed(1.0, 0.0, 0.0))
+    monkeypatch.setattr(estimate, "calibrate", lambda net, image, precision: Speed(1.0, 0.0, 0.0))
 
 
 @functools.cache

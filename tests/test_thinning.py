@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from twofold.evaluation.measures import gaps
 from twofold.evaluation.metrics import minimum_accuracies
@@ -17,15 +18,16 @@ nan = np.nan
 @st.composite
 def runs(draw):
     """Tasks of any length; a model that is judged at any of the iterations, at each task's last."""
-    lengths = draw(st.lists(st.integers(1, 40), min_size=1, max_size=5))
-    learned = np.repeat(np.arange(1, len(lengths) + 1), lengths)
-    judged = np.array(draw(st.lists(st.booleans(), min_size=len(learned), max_size=len(learned))))
+    lengths = draw(st.lists(st.integers(1, 25), min_size=1, max_size=4))
+    tasks = np.arange(1, len(lengths) + 1)
+    learned = np.repeat(tasks, lengths)
+    judged = draw(arrays(bool, len(learned)))
     judged[np.cumsum(lengths) - 1] = True
     of = draw(st.sampled_from([3, 10, 1000]))  # images: few, so that accuracies are often equal
-    counts = st.lists(st.integers(0, of), min_size=len(learned), max_size=len(learned))
-    accuracy = np.array([draw(counts) for _ in lengths], np.float32).T * np.float32(100 / of)
-    seen = learned[:, None] >= np.arange(1, len(lengths) + 1)
-    accuracy[~(seen & judged[:, None])] = nan
+    right = draw(arrays(np.int16, (len(learned), len(lengths)), elements=st.integers(0, of)))
+    accuracy = right.astype(np.float32) * np.float32(100 / of)
+    accuracy[~judged] = nan
+    accuracy[learned[:, None] < tasks] = nan
     return learned, accuracy
 
 

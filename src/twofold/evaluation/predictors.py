@@ -102,7 +102,7 @@ class Audit:
 
 def exact(net: FlatModel, sample: Tensor) -> Predictor:
     """The network's own predictions, as fast as they can be had. `sample`: a few of its inputs."""
-    chunk = _chunk(net, sample)
+    chunk = chunk_size(net, sample)
     plain = Plain(net, chunk)
     if not net.has_batch_norm or net.values.device.type != "cpu":  # nothing to gain
         return plain
@@ -113,10 +113,10 @@ def exact(net: FlatModel, sample: Tensor) -> Predictor:
 def rounded(net: FlatModel, sample: Tensor, sure: Predictor) -> Checked:
     """Predictions in bf16; those that are close are left to a sure predictor."""
     quick = Inference(net, torch.bfloat16)
-    return Checked(quick, sure, _chunk(net, sample), CLOSE_BF16)
+    return Checked(quick, sure, chunk_size(net, sample), CLOSE_BF16)
 
 
-def _chunk(net: FlatModel, sample: Tensor) -> int:
+def chunk_size(net: FlatModel, sample: Tensor) -> int:
     """How many images at once: convolutions run fastest where their activations fit the cache."""
     if sample.dim() == 4 and net.has_convolutions and sample.device.type == "cpu":
         return max(1, PIXELS // sample[0, 0].numel())

@@ -19,11 +19,14 @@ import torch
 from torch import Tensor
 
 from twofold.benchmarks import Recipe
+from twofold.evaluation.continual import Precision
+from twofold.evaluation.predictors import chunk_size
 from twofold.evaluation.schedule import Schedule
 from twofold.experiments.config import Config
 from twofold.experiments.execution import one_thread
 from twofold.gradients import objective_gradient
 from twofold.models import FlatModel
+from twofold.models.inference import Inference
 from twofold.objectives.base import Objective, Term, cross_entropy
 from twofold.objectives.bic import Bic
 from twofold.routines import Needs, Routine
@@ -127,19 +130,22 @@ class Speed:
         return load.passes * self.a_pass + load.images * self.image + load.judged * self.judged
 
 
-def calibrate(net: FlatModel, image: tuple[int, ...]) -> Speed:
+def calibrate(net: FlatModel, image: tuple[int, ...], precision: Precision = "fp32") -> Speed:
     """Time passes of two sizes, which tells what an image takes from what a pass does."""
-    few, many, chunk = (4, 16, 50) if net.has_batch_norm else (16, 256, 1000)
+    few, many = (4, 16) if net.has_batch_norm else (16, 256)
+    chunk = chunk_size(net, _random(1, image))
     velocity = torch.zeros_like(net.values)
+    judging = Inference(net, torch.bfloat16 if precision == "bf16" else torch.float32)
+    judging.follow()
 
     def train(x: Tensor) -> None:
         terms = [Term("new", 1.0, x, cross_entropy(torch.zeros(len(x), dtype=torch.long)))]
         velocity.mul_(0.9).add_(objective_gradient(net, [terms], apart=False).g)
         net.values.add_(velocity, alpha=0.0)  # the time is all that is wanted
 
+    @torch.inference_mode()
     def judge(x: Tensor) -> None:
-        with net.evaluating():
-            net(x)
+        judging(x)
 
     with one_thread():
         short, long = (_seconds(train, _random(count, image)) for count in (few, many))
@@ -170,7 +176,7 @@ class Estimator:
 
     def __init__(self, data: Path | None = None) -> None:
         self._data = data
-        self._speeds: dict[str, tuple[Sizes, bool, Speed]] = {}
+        self._speeds: dict[tuple[str, str], tuple[Sizes, bool, Speed]] = {}
         self._seconds: dict[str, float] = {}
 
     def seconds(self, config: Config) -> float:
@@ -182,12 +188,13 @@ class Estimator:
         return self._seconds[key]
 
     def _speed(self, config: Config) -> tuple[Sizes, bool, Speed]:
-        name = config.benchmark
-        if name not in self._speeds:
+        name, precision = config.benchmark, config.eval_precision
+        if (name, precision) not in self._speeds:
             sizes = PAPER.get(name) or _measured(config, self._data)
             net = FlatModel(Recipe.find(name).model())
-            self._speeds[name] = sizes, net.has_batch_norm, calibrate(net, sizes.image)
-        return self._speeds[name]
+            speed = calibrate(net, sizes.image, precision)
+            self._speeds[name, precision] = sizes, net.has_batch_norm, speed
+        return self._speeds[name, precision]
 
 
 def _measured(config: Config, data: Path | None) -> Sizes:

@@ -51,17 +51,16 @@ class Step:
     old_loss: Tensor | None = None  # the loss that g_old is the gradient of
     losses: dict[str, Tensor] = field(default_factory=dict)  # "total", "new", where replayed "old"
     log: dict[str, Tensor | float] = field(default_factory=dict)  # recorded with the curves
-    seed: int = 0
-    memory: Callable[[int], Batch] | None = None  # so many examples of it, for Needs.MEMORY;
-    # None in task 1
-    gradient_at: Callable[[Tensor], Tensor] | None = None  # the objective's gradient at other
-    # weights, on the same data, for Needs.ELSEWHERE
+    seed: int = 0  # the run's; see `random`
+    # For Needs.MEMORY, so many examples of it; None in task 1.
+    memory: Callable[[int], Batch] | None = None
+    # For Needs.ELSEWHERE, the objective's gradient at these weights, on the same data.
+    gradient_at: Callable[[Tensor], Tensor] | None = None
+    _norms: list[tuple[Tensor, Tensor]] = field(default_factory=list, init=False)
 
     def random(self) -> np.random.Generator:
         """For a routine's own draws, which so depend on nothing but this step's place."""
         return stream(self.seed, "routine", self.task, self.iteration)
-
-    _norms: list[tuple[Tensor, Tensor]] = field(default_factory=list)
 
     def norm(self, vector: Tensor) -> Tensor:
         """||vector||, computed once."""

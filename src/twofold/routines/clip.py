@@ -31,5 +31,5 @@ class Clip(Routine, name="clip"):
 
     def direct(self, g: Tensor, step: Step) -> Tensor:
         norm = step.norm(g)
-        factor = (self.limit / norm).clamp(max=1)
-        return step.has_norm(g * factor, norm * factor)
+        excess = norm.clamp(min=self.limit) / self.limit  # 1 within the limit
+        return step.has_norm(g / excess, norm / excess)

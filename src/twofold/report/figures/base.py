@@ -36,7 +36,7 @@ class Kind:
     about: str
     methods: tuple[str, ...]  # that it is made of
     pick: Pick
-    open: bool  # it can show any methods: `pick` is only what it shows if none are named
+    any_method: bool  # then `pick` is only what it shows if none are named
     draw: Draw
 
     def choose(
@@ -50,10 +50,10 @@ class Kind:
     ) -> Shown:
         """What it shows: of `methods`, if given; with the setting that the paper's rule chooses."""
         found = select_runs(runs, benchmark, mode, profile, methods, **narrowers)
-        picked = found if self.open and methods else self.picked(found)
+        picked = found if self.any_method and methods else self.picked(found)
         chosen, setting = one_setting(picked)
         shown = [run for cell in method_cells(chosen) for run in cell.runs]
-        others = _methods(found if self.open else picked) - _methods(shown)
+        others = _methods(found if self.any_method else picked) - _methods(shown)
         return Shown(shown, setting, sorted(others))
 
     def picked(self, runs: Sequence[Run]) -> list[Run]:
@@ -74,18 +74,21 @@ KINDS: dict[str, Kind] = {}
 
 
 def figure(
-    name: str, about: str, methods: Sequence[str], pick: Pick, open: bool = False
+    name: str, about: str, methods: Sequence[str], pick: Pick, any_method: bool = False
 ) -> Callable[[Draw], Draw]:
-    """Registers the function that draws a figure. Unless it is open, it gets what `pick` picks."""
+    """Registers the function that draws a figure.
+
+    Unless it can show any method, it gets those of the runs that `pick` picks.
+    """
 
     def register(draw: Draw) -> Draw:
-        kind = KINDS[name] = Kind(name, about, tuple(methods), pick, open, draw)
+        kind = KINDS[name] = Kind(name, about, tuple(methods), pick, any_method, draw)
 
         @wraps(draw)
         def draw_picked(runs: Sequence[Run], task: int = 1) -> Figure:
             return draw(kind.picked(runs), task)
 
-        return draw if open else draw_picked
+        return draw if any_method else draw_picked
 
     return register
 

@@ -50,7 +50,7 @@ def studied(runs: Sequence[Run]) -> list[Run]:
 
 @figure(
     "gamma",
-    "ER+GEM over its gamma: accuracy on a task, and MIN and AVG beside ER's and the paper's",
+    "ER+GEM over its gamma: accuracy on a task, MIN and AVG, beside ER and the paper",
     [PLAIN, *map(_method, GAMMAS)],
     studied,
 )

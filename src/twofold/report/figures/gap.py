@@ -26,7 +26,7 @@ def papers(runs: Sequence[Run]) -> list[Run]:
     "accuracy on a task while later ones are learned; ER and full replay side by side",
     METHODS,
     papers,
-    open=True,
+    any_method=True,
 )
 def gap_figure(runs: Sequence[Run], task: int = 1) -> Figure:
     """Accuracy on `task` from its start on: a column of panels an objective, a colour a routine.

@@ -71,13 +71,13 @@ class Column:
         rows = len(self.heights) - 1 - self.share  # of zooms
         each = math.ceil(self.zooms / rows) if rows else 1
         grid = part.add_gridspec(len(self.heights), each, height_ratios=self.heights)
-        whole = part.add_subplot(grid[rows, :], label="whole")
+        whole = lowest = part.add_subplot(grid[rows, :], label="whole")
         self._draw_whole(whole, series)
         if self.share:
-            share = part.add_subplot(grid[rows + 1, :], label="share", sharex=whole)
+            lowest = part.add_subplot(grid[rows + 1, :], label="share", sharex=whole)
             whole.tick_params(labelbottom=False)
-            self._draw_share(share, series)
-        (share if self.share else whole).set_xlabel("iteration")
+            self._draw_share(lowest, series)
+        lowest.set_xlabel("iteration")
         zooms = [part.add_subplot(grid[divmod(k, each)], label="zoom") for k in range(self.zooms)]
         self._draw_zooms(zooms, series)
         if zooms:

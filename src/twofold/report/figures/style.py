@@ -22,19 +22,12 @@ from twofold.errors import UserError
 Style = dict[str, Any]
 
 SINGLE, DOUBLE = 3.5, 7.0  # inches: a column of a paper, and its whole width
+HANDLE = 0.45  # inches of a legend's line, and of what is free before and after it
 
 # Okabe and Ito's colours, which the colour-blind can tell apart; their yellow is too pale here.
-BLACK, VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY = [
-    "#000000",
-    "#D55E00",
-    "#0072B2",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-]
-PALE = "#A0A0A0"
-DIM = "#666666"
+BLACK, VERMILLION, BLUE, GREEN = "#000000", "#D55E00", "#0072B2", "#009E73"
+PURPLE, ORANGE, SKY = "#CC79A7", "#E69F00", "#56B4E9"
+PALE, DIM = "#A0A0A0", "#666666"
 
 LOOKS = {"sgd": (BLACK, "-"), "agem": (VERMILLION, "-"), "gem": (BLUE, "-")}
 # Orange and sky are near vermillion and blue: they, and all that comes twice, have dashes.
@@ -90,12 +83,9 @@ def looks(names: Iterable[str]) -> dict[str, Style]:
 
 
 def empty_figure(width: float, height: float) -> Figure:
-    """In inches; `finish` makes it higher where it needs room."""
+    """In inches; a legend and notes make it higher."""
     engine = ConstrainedLayoutEngine(h_pad=0.035, w_pad=0.03)
     return Figure((width, height), dpi=200, layout=engine)
-
-
-HANDLE = 0.45  # inches of a legend's line, and of what is free before and after it
 
 
 def add_legend(figure: Figure, styles: dict[str, Style]) -> None:

@@ -52,9 +52,11 @@ def page_contents(
 
     name: of the store, as its user wrote it.
     begun: how many more runs are not complete.
-    known: what need not be described again; what is described now is added.
+    known: what need not be described again; afterwards it holds what is described now.
     """
     known = {} if known is None else known
+    before = dict(known)
+    known.clear()
     found = [part for cell in cells(runs) for part in _by_length(cell)]
     of_runs = _share(sum(len(cell.runs) * _tasks(cell) for cell in found))
     of_means = _share(sum(map(_tasks, found)))
@@ -64,8 +66,7 @@ def page_contents(
     for cell in found:
         fine = _fineness(of_runs, _tasks(cell)), _fineness(of_means, _tasks(cell))
         key = (fine, cell.config.profile, *(run.summary["identity"] for run in cell.runs))
-        if key not in known:
-            known[key] = _described(cell, *fine)
+        known[key] = before.get(key) or _described(cell, *fine)
         style = styles[cell.routines]
         look = {"colour": style["color"], "dash": DASHES[style["linestyle"]]}
         described.append({**known[key], "look": look})
@@ -79,7 +80,7 @@ def page_contents(
         },
         "picked": [*PICKED, "iterations"],
         "measures": {
-            key: {name: getattr(one, name) for name in ("title", "unit", "explanation", "thinned")}
+            key: {part: getattr(one, part) for part in ("title", "unit", "explanation", "thinned")}
             for key, one in MEASURES.items()
         },
         "tolerance": TOLERANCE,
@@ -128,11 +129,11 @@ def _tasks(cell: Cell) -> int:
 
 def _share(curves: int) -> int:
     """The points of each. In steps: not every run that is added makes the others coarser."""
-    return POINTS // 2 ** max(curves - 1, 0).bit_length()
+    return POINTS >> max(curves - 1, 0).bit_length()
 
 
 def _fineness(share: int, tasks: int) -> Fineness:
-    """Most points go where one zooms in. Of `tasks` curves one has as many segments, one has one."""
+    """Most points go where one zooms in. On average a curve has half as many segments as tasks."""
     return Fineness(min(BUCKETS, share // 6), min(DENSE, 2 * share // 3 // ((tasks + 1) // 2)))
 
 
