@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -79,6 +82,23 @@ def test_a_chain_that_makes_no_sense_is_refused_with_a_reason(method):
 def test_a_chain_that_makes_sense_is_taken(method):
     config = twofold.configure("rotated-mnist", method)
     assert len(config.components) == method.count("+") + 1 + (not method.startswith("er"))
+
+
+def test_the_document_tells_the_truth():
+    """docs/routines.md: every routine has its row, and what is said to be refused is, so."""
+    text = (Path(__file__).parent.parent / "docs" / "routines.md").read_text()
+    rows = re.findall(
+        r"^\| `(\w+\+\S+)`(?: with `--momentum (\d)`)? \| (.+) \|$", text, re.MULTILINE
+    )
+    assert len(rows) == 9
+    for method, momentum, why in rows:
+        with pytest.raises(UserError) as caught:
+            twofold.configure("rotated-mnist", method, momentum=float(momentum or 0.9))
+        assert str(caught.value) == why
+    listed = re.findall(r"^\| \[?`([\w-]+)(?::NAME)?`", text, re.MULTILINE)
+    assert sorted(listed) == sorted([*Routine.known, *Routine.families])
+    titles = re.findall(r"^### ([\w-]+)$", text, re.MULTILINE)
+    assert sorted([*titles, "sgd"]) == sorted(listed)
 
 
 def test_a_routine_of_ones_own_is_taken_to_turn_the_gradient():

@@ -20,11 +20,13 @@ from made_runs import gap_accuracies, made_run
 from toys import domain_benchmark
 
 import twofold
-from twofold import Store, UserError
+from twofold import Recipe, Routine, Store, UserError
 from twofold.cli import main
 from twofold.report.page import build_page, page_contents
 from twofold.report.page.document import as_json, document
 from twofold.report.page.server import page_server
+
+pytest_plugins = ["commandline_fixtures"]
 
 nan = np.nan
 
@@ -278,6 +280,18 @@ def test_the_command_writes_the_page_and_says_how_to_open_it(store, capsys, monk
     assert main(["report", "runs", "-o", "made/here.html"]) == 0
     assert Path("made/here.html").read_bytes() == page.read_bytes()
     assert main(["report"]) == 0  # of ./runs
+
+
+def test_runs_with_components_of_ones_own_need_their_files_no_more(run_tiny, half, tmp_path):
+    assert run_tiny("er;er+half(share=0.25)", "--plugin", half).code == 0
+    del Routine.known["half"], Recipe.known["tiny"]
+    half.unlink()
+    assert main(["report", str(tmp_path / "out"), "-o", str(tmp_path / "report.html")]) == 0
+    cells = contents_of((tmp_path / "report.html").read_text())["cells"]
+    (own,) = (cell for cell in cells if cell["method"] == "er+half(share=0.25)")
+    assert (own["objective"], own["routine"]) == ("er", "half(share=0.25)")
+    assert f"--plugin {half}" in own["command"]
+    assert own["command"] == own["runs"][0]["command"].replace("--seed 142", "--seeds 1")
 
 
 @pytest.mark.parametrize(

@@ -432,7 +432,7 @@ def test_the_keyboard_reaches_and_works_everything(page):
     assert x_range(page) == [398, 451]
     page.keyboard.press("s")
     expect(page.locator("#show-seeds")).to_be_checked()
-    expect(page.locator("#status")).to_contain_text("single seeds, the first 50 iterations")
+    expect(page.locator("#status")).to_contain_text("single seeds, the switch to task 3.")
     assert page.evaluate("document.activeElement.id") == "frame"
 
     page.locator("#method-0").focus()
@@ -545,15 +545,14 @@ def test_dark_mode_is_dark_with_its_charts_and_changes_at_once(page):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_needs_no_sideways_scrolling(page, scheme):
     page.emulate_media(color_scheme=scheme)
-    page.set_viewport_size({"width": 360, "height": 740})
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     page.evaluate(
         "change({ tasks: [1, 2], show: 'seeds', methods: series.map((one) => one.label) })"
     )
-    until(page, "byId('chart').clientWidth < 340 && byId('chart')._fullLayout.width < 340")
+    assert page.evaluate("byId('chart').layout.grid.columns") == 3
+    page.set_viewport_size({"width": 360, "height": 740})
+    until(page, "byId('chart').layout.grid.columns === 1 && byId('chart')._fullLayout.width < 340")
     assert page.evaluate("document.documentElement.scrollWidth") == 360
-    columns = page.evaluate("byId('chart').layout.grid.columns")
-    assert columns == 1
     outside = page.evaluate(
         """() => [...document.querySelectorAll("main *, header *, footer *")]
         .filter((e) => !e.closest(".box, .js-plotly-plot") && e.getBoundingClientRect().right > 361)
@@ -579,7 +578,9 @@ def hostile_runs() -> list[Run]:
             run = run_of(type(config)(**{**values, "seed": seed}), gap_accuracies(60, 2, k))
             run.summary["command"] = shlex.join(["twofold", "run", HOSTILE, "--seed", str(seed)])
             runs.append(run)
-    return runs
+    known = made_run("er", gap_accuracies(60, 2, 0))  # one that is in the paper's tables
+    known.summary["command"] += f" --plugin {shlex.quote(HOSTILE)}"
+    return [*runs, known]
 
 
 def test_hostile_names_stay_text(browser, tmp_path):
@@ -596,13 +597,16 @@ def test_hostile_names_stay_text(browser, tmp_path):
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     page.wait_for_selector("#measures td")
     expect(page.locator("h1")).to_have_text(str(store.folder))
-    expect(page.locator("#pick-benchmark option")).to_have_text(HOSTILE.replace("/", "∕"))
+    expect(page.locator("#pick-benchmark option").first).to_have_text(HOSTILE.replace("/", "∕"))
     expect(page.get_by_label(f"er+{HOSTILE}", exact=True)).to_be_checked()
     assert HOSTILE in page.locator("#chart .legend").text_content()
     expect(page.locator(".facts b").first).to_have_text(f"er+{HOSTILE}")
     assert HOSTILE in page.locator(".effects").first.text_content()
     assert HOSTILE in page.locator("#tables").inner_text()
     page.locator("#gaps .number").last.click()
+    assert HOSTILE in shlex.split(command_of(page))
+    page.keyboard.press("Escape")
+    page.locator(".study-table .number").first.click()
     assert HOSTILE in shlex.split(command_of(page))
     page.keyboard.press("Escape")
     page.evaluate("Plotly.Fx.hover('chart', [{ curveNumber: 3, pointNumber: 30 }])")
@@ -667,12 +671,14 @@ def test_the_served_page_shows_new_runs_and_keeps_what_is_chosen(browser, tmp_pa
             page.locator("#show-seeds").check()
             assert named(page) == {"er+gem, seed 142"}
 
+            page.get_by_text("everything in this store").click()
             page.locator("#task-2").focus()
             store.save(made_run("er+gem", gap_accuracies(60, 3, 1), 152))
             expect(page.locator("#holdings")).to_have_text("3 runs of 2 methods on 1 benchmark")
             assert named(page) == {"er+gem, seed 142", "er+gem, seed 152"}
-            assert x_range(page) == [38, 91]
+            assert x_range(page) == [38, 61]
             assert page.evaluate("document.activeElement.id") == "task-2"
+            expect(page.locator("#tables details").last).to_have_attribute("open", "")
             assert watcher.complaints == []
             assert {*watcher.requests} == {address, f"{address}contents.json"}
         finally:

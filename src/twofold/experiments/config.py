@@ -68,9 +68,8 @@ class Config:
     def make_components(self) -> tuple[Objective, list[Routine]]:
         (objective, options), *rest = self.components
         routines = [Routine.find(name).make(options) for name, options in rest]
-        if self.reset_momentum and self.momentum:
-            routines.append(MomentumReset())  # the routine's older name
-        return Objective.find(objective).make(options), routines
+        chain = _chain(routines, self.momentum, self.reset_momentum)
+        return Objective.find(objective).make(options), chain
 
     def settings(self) -> Settings:
         values = dataclasses.asdict(self)
@@ -172,7 +171,9 @@ def configure(
             raise unknown(name, str(value), choices)
     _check_device(device)
     objective, routines = parsed.make(defaults.options)
-    config = Config(
+    chain = _chain(routines, momentum, reset_momentum)
+    check_method(objective, chain, recipe.scenario, memory_per_class, momentum)
+    return Config(
         benchmark=recipe.name,
         method=parsed.text(defaults.options),
         mode="online" if mode == "online" else "offline",
@@ -195,8 +196,11 @@ def configure(
         eval_schedule=Schedule.parse(eval_schedule, eval_every).text,
         eval_precision=eval_precision,
     )
-    check_method(*config.make_components(), recipe.scenario, memory_per_class, momentum)
-    return config
+
+
+def _chain(routines: list[Routine], momentum: float, reset_momentum: bool) -> list[Routine]:
+    """With the routine that `reset_momentum`, which is older, is another way to ask for."""
+    return [*routines, MomentumReset()] if reset_momentum and momentum else routines
 
 
 def _digest(file: Path) -> str:

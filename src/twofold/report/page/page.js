@@ -77,8 +77,9 @@ function settle() {
 
 function usualLabels() {
   const usual = series.filter((one) => USUAL.includes(one.cell.objective));
-  const labels = (usual.length ? usual : series).map((one) => one.label);
-  return labels.sort((a, b) => a.length - b.length).slice(0, MANY); // the plainest are short
+  const plainest = [...(usual.length ? usual : series)];
+  plainest.sort((a, b) => a.cell.method.length - b.cell.method.length);
+  return plainest.slice(0, MANY).map((one) => one.label);
 }
 
 /** Cells with labels and looks that tell them apart, by objective; plain SGD first. */
@@ -95,7 +96,8 @@ function labelled(cells) {
     if (again) suffix += ` (${again + 1})`;
     // Methods that differ in settings alone have one colour, but not one line.
     const place = DASHES.indexOf(dash) + nth(`look ${cell.objective} ${colour} ${dash}`);
-    return { cell, label: cell.method + suffix, how: cell.routine + suffix, dash: DASHES[place % DASHES.length] };
+    const line = DASHES[place % DASHES.length];
+    return { cell, label: cell.method + suffix, how: cell.routine + suffix, dash: line };
   });
   const order = (one) => [one.cell.objective, one.cell.routine !== "sgd", one.label];
   return made.sort((a, b) => order(a).map((part, k) => compare(part, order(b)[k])).find(Boolean) ?? 0);
@@ -125,13 +127,13 @@ function writeAddress() {
 
 function readAddress() {
   const address = new URLSearchParams(location.hash.slice(1));
-  const whole = (name) => (address.get(name) ?? "").split(" ").map(Number).filter((n) => Number.isInteger(n) && n > 0);
+  const numbersIn = (text) => text.split(" ").map(Number).filter((n) => Number.isInteger(n) && n > 0);
   chosen = { ...FIRST, settings: {} };
   for (const name of contents.picked) if (address.has(name)) chosen.settings[name] = address.get(name);
   if (address.has("method")) chosen.methods = address.getAll("method").filter(Boolean);
-  if (address.has("tasks")) chosen.tasks = [...new Set(whole("tasks"))].sort((a, b) => a - b);
+  if (address.has("tasks")) chosen.tasks = [...new Set(numbersIn(address.get("tasks")))].sort((a, b) => a - b);
   if (address.get("show") === "seeds") chosen.show = "seeds";
-  chosen.view = whole("view")[0] ?? 0;
+  chosen.view = numbersIn(address.get("view") ?? "")[0] ?? 0;
 }
 
 function change(what) {
@@ -141,9 +143,9 @@ function change(what) {
   draw();
 }
 
-let looks = 0;
+let looks = 0; // what one has zoomed into by hand is kept until the next
 
-/** Look at a switch, or at the whole run; also where one has zoomed into it by hand. */
+/** Look at a switch, or at the whole run. */
 function look(view) {
   looks += 1;
   change({ view });
@@ -154,22 +156,19 @@ function look(view) {
 function drawControls() {
   const focused = document.activeElement?.id;
   byId("picks").replaceChildren(...contents.picked.map(pick).filter(Boolean));
-  const boxes = series.map((one, k) => chip(
-    { type: "checkbox", id: `method-${k}`, checked: shown.includes(one), onchange: () => toggleMethod(one.label) },
-    one.label, sample(one)));
-  const quick = (text, methods) =>
-    make("button", { type: "button", id: `methods-${text}`, className: "text", textContent: text, onclick: () => change({ methods }) });
+  const boxes = series.map((one, k) => chip("checkbox", `method-${k}`, one.label, shown.includes(one),
+    { onchange: () => toggleMethod(one.label) }, sample(one)));
   if (series.length > 3) boxes.push(quick("all", series.map((one) => one.label)), quick("none", []));
   fill("methods", boxes);
   const tasks = [1, ...switches.map(([task]) => task)];
-  fill("tasks", tasks.map((task) => chip(
-    { type: "checkbox", id: `task-${task}`, checked: chosen.tasks.includes(task), onchange: () => toggleTask(task) }, `${task}`)));
+  fill("tasks", tasks.map((task) => chip("checkbox", `task-${task}`, `${task}`, chosen.tasks.includes(task),
+    { onchange: () => toggleTask(task) })));
   const ways = { mean: "mean ± standard error", seeds: "single seeds" };
-  fill("show", Object.entries(ways).map(([show, text]) => chip(
-    { type: "radio", name: "show", id: `show-${show}`, checked: chosen.show === show, onchange: () => change({ show }) }, text)));
+  fill("show", Object.entries(ways).map(([show, text]) => chip("radio", `show-${show}`, text, chosen.show === show,
+    { name: "show", onchange: () => change({ show }) })));
   const views = [[0, "whole run"], ...switches.map(([task]) => [task, `switch to task ${task}`])];
-  fill("view", views.map(([view, text]) => chip(
-    { type: "radio", name: "view", id: `view-${view}`, checked: chosen.view === view, onclick: () => look(view) }, text)));
+  fill("view", views.map(([view, text]) => chip("radio", `view-${view}`, text, chosen.view === view,
+    { name: "view", onclick: () => look(view) }))); // a click on what is chosen undoes a zoom by hand
   if (focused) byId(focused)?.focus({ preventScroll: true });
 }
 
@@ -190,8 +189,14 @@ function pick(name) {
   return make("label", { className: "pick" }, make("span", { textContent: words(name) }), select);
 }
 
-function chip(properties, text, picture = null) {
-  return make("label", { className: "chip" }, make("input", properties), make("span", {}, picture, text));
+function chip(type, id, text, checked, properties, picture = null) {
+  const input = make("input", { type, id, checked, ...properties });
+  return make("label", { className: "chip" }, input, make("span", {}, picture, text));
+}
+
+function quick(text, methods) {
+  const onclick = () => change({ methods });
+  return make("button", { type: "button", id: `methods-${text}`, className: "text", textContent: text, onclick });
 }
 
 /** A short line as the chart draws it. */
@@ -261,12 +266,15 @@ const literal = (text) => String(text).replace(/[&<>%]/g, (letter) => `&#${lette
 const named = (one, seed) => one.label + (seed === null ? "" : `, seed ${seed}`);
 const axisId = (letter, k) => (k ? letter + (k + 1) : letter);
 
+const roomFor = (width) => (width < 620 ? 1 : width < 1000 ? 2 : 3); // panels beside one another
+let room = 0;
+
 /** Panels: below one another for tasks, beside one another for objectives, as far as there is room. */
 function drawChart() {
   const objectives = [...new Set(shown.map((one) => one.cell.objective))];
   const panels = chosen.tasks.flatMap((task) => objectives.map((objective) => ({ task, objective })));
-  const width = byId("frame").clientWidth;
-  const across = Math.max(1, Math.min(width < 620 ? 1 : width < 1000 ? 2 : 3, objectives.length));
+  room = roomFor(byId("frame").clientWidth);
+  const across = Math.max(1, Math.min(room, objectives.length));
   const drawn = curves();
   const traces = drawn.flatMap((each) => {
     const k = panels.findIndex((p) => p.task === each.task && p.objective === each.one.cell.objective);
@@ -278,11 +286,15 @@ function drawChart() {
     names.add(trace.name);
   }
   traces.sort((a, b) => Boolean(b.fill) - Boolean(a.fill)); // bands below lines
-  const config = { displayModeBar: false, responsive: true, doubleClick: false, doubleClickDelay: 500, showTips: false };
-  Plotly.react("chart", traces, layout(panels, across, drawn, width < 620), config);
-  byId("chart").removeAllListeners("plotly_doubleclick");
-  byId("chart").on("plotly_doubleclick", () => look(chosen.view)); // Plotly would go back to a view of long ago
+  const config = { displayModeBar: false, responsive: true, showTips: false, doubleClick: false };
+  Plotly.react("chart", traces, layout(panels, across, drawn), config);
+  byId("chart").removeAllListeners("plotly_doubleclick"); // by itself it goes back to the first view of all
+  byId("chart").on("plotly_doubleclick", () => look(chosen.view));
 }
+
+new ResizeObserver(([{ contentRect }]) => {
+  if (room && roomFor(contentRect.width) !== room) drawChart();
+}).observe(byId("frame"));
 
 function lines({ one, task, seed, x, y, error }, axes) {
   const name = literal(one.how);
@@ -312,18 +324,19 @@ function ground() {
   return { paper_bgcolor: style("--ground"), plot_bgcolor: style("--ground"), font };
 }
 
-function layout(panels, across, drawn, narrow) {
+function layout(panels, across, drawn) {
   const [ink, soft, line, grid] = ["--ink", "--soft", "--line", "--grid"].map(style);
   const rows = Math.max(1, Math.ceil(panels.length / across));
   const movable = !matchMedia("(pointer: coarse)").matches; // a finger that drags is to scroll the page
   const made = {
     ...ground(), height: 110 + 250 * rows, margin: { l: 52, r: 16, t: 64, b: 48 }, annotations: [], shapes: [],
     uirevision: JSON.stringify([looks, chosen.settings, chosen.tasks]), hovermode: "closest",
-    dragmode: movable ? "zoom" : false, hoverlabel: { bgcolor: style("--raised"), bordercolor: line, font: { color: ink } },
+    hoverlabel: { bgcolor: style("--raised"), bordercolor: line, font: { color: ink } },
+    dragmode: movable ? "zoom" : false,
     grid: { rows, columns: across, pattern: "independent", xgap: 0.08, ygap: 0.25 }, showlegend: true,
     legend: {
       orientation: "h", x: 0, y: 1 + 30 / (250 * rows), yanchor: "bottom", itemclick: false, itemdoubleclick: false,
-      font: { color: ink, size: 13 }, title: { text: caption(narrow), side: "top", font: { color: soft, size: 13 } },
+      font: { color: ink, size: 13 }, title: { text: caption(), side: "top", font: { color: soft, size: 13 } },
     },
   };
   if (!panels.length) {
@@ -332,7 +345,8 @@ function layout(panels, across, drawn, narrow) {
   }
   const range = xRange(drawn);
   const axis = { gridcolor: grid, linecolor: line, zeroline: false, fixedrange: !movable };
-  const xaxis = { ...axis, ...xTicks(), range, showgrid: false, showline: true, ticks: "outside", tickcolor: line, ticklen: 4 };
+  const ticks = { ticks: "outside", tickcolor: line, ticklen: 4, ...xTicks() };
+  const xaxis = { ...axis, ...ticks, range, showgrid: false, showline: true };
   const yaxis = { ...axis, range: yRange(drawn, range), ticksuffix: "%", nticks: 6 };
   panels.forEach(({ task, objective }, k) => {
     const [x, y] = [axisId("x", k), axisId("y", k)];
@@ -345,19 +359,23 @@ function layout(panels, across, drawn, narrow) {
       xref: `${x} domain`, yref: `${y} domain`, x: 0, y: 1, xanchor: "left", yanchor: "bottom", yshift: 4,
     });
     for (const [, end] of switches) {
-      const dashed = { color: style("--switch"), width: 1, dash: "dash" };
-      made.shapes.push({ type: "line", xref: x, yref: `${y} domain`, x0: end, x1: end, y0: 0, y1: 1, layer: "below", line: dashed });
+      made.shapes.push({ ...upright(end), xref: x, yref: `${y} domain`, layer: "below" });
     }
   });
   return made;
 }
 
+/** A dashed line across a panel. */
+function upright(x) {
+  return { type: "line", x0: x, x1: x, y0: 0, y1: 1, line: { color: style("--switch"), width: 1, dash: "dash" } };
+}
+
 /** The settings, for whoever sees the picture alone. */
-function caption(narrow) {
+function caption() {
   const { benchmark, mode, profile, lr, batch_size: batch } = chosen.settings;
   const rest = Object.entries({ profile, lr, batch }).filter(([, value]) => value !== ALL);
   const parts = [[benchmark, mode], rest.map((pair) => pair.join(" "))].map((part) => literal(part.join(" · ")));
-  return parts.filter(Boolean).join(narrow ? "<br>" : " · ");
+  return parts.filter(Boolean).join(room === 1 ? "<br>" : " · ");
 }
 
 const viewed = () => switches.find(([task]) => task === chosen.view)?.[1];
@@ -365,8 +383,10 @@ const xTitle = () => (chosen.view ? `iterations after the switch to task ${chose
 
 function xRange(drawn) {
   const start = viewed();
-  if (start === undefined) return [0, Math.max(1, ...drawn.map(({ x }) => x[x.length - 1] ?? 1))];
-  return [start - 2, start + ZOOM + 1];
+  const last = Math.max(1, ...drawn.map(({ one }) => one.cell.ends.at(-1)));
+  if (start === undefined) return [0, last];
+  const next = switches.find(([task]) => task === chosen.view + 1)?.[1] ?? last;
+  return [start - 2, Math.min(start + ZOOM, next) + 1]; // not into the next task
 }
 
 function xTicks() {
@@ -380,8 +400,8 @@ function xTicks() {
 function yRange(drawn, [first, last]) {
   let [low, high] = [Infinity, -Infinity];
   for (const { one, task, x, y, error } of drawn) {
-    const forever = chosen.view || task === one.cell.ends.length;
-    const from = forever ? first : one.cell.ends[task - 1];
+    const never = task === one.cell.ends.length; // nothing comes after it
+    const from = chosen.view || never ? first : one.cell.ends[task - 1];
     for (let k = 0; k < x.length; k++) {
       if (x[k] < from || x[k] > last) continue;
       low = Math.min(low, y[k] - (error?.[k] ?? 0));
@@ -437,18 +457,21 @@ function drawGaps() {
     return;
   }
   const seeds = chosen.show === "seeds";
-  const heads = ["method", ...(seeds ? ["seed"] : []), "task", "switch to", "depth (points)", "lowest after", "recovered after"];
+  const measured = ["depth (points)", "lowest after", "recovered after"];
+  const heads = ["method", ...(seeds ? ["seed"] : []), "task", "switch to", ...measured];
   const body = rows.map(({ one, seed, command, gap, into }) => {
-    const number = (text) => ({ text, command, about: `The gap of task ${gap.task} at the switch to task ${into}: ${named(one, seed)}` });
+    const about = `The gap of task ${gap.task} at the switch to task ${into}: ${named(one, seed)}`;
+    const number = (text) => ({ text, command, about });
     const zoom = { text: `task ${into}`, act: () => { look(into); byId("frame").focus(); } };
     return [one.label + (one.cell.complete ? "" : " *"), ...(seeds ? [`${seed}`] : []), `${gap.task}`, zoom,
       number(withError(gap.depth, 1)), number(withError(gap.lowest_at, 0)), number(recovered(gap.recovery, one))];
   });
   const { gap_depth: depth, recovery } = contents.measures;
   const points = counted(contents.tolerance, "point");
-  const notes = ["Depth is how far the accuracy on an old task falls below what it was at the switch, before the next one. " +
-    `After so many iterations it is lowest, and after so many it is again within ${points} of what it was at the switch` +
-    (seeds ? "." : "; mean ± standard error over seeds, of recovery over those that recovered.")];
+  const over = seeds ? "." : "; mean ± standard error over seeds, of recovery over those that recovered.";
+  const notes = ["Depth is how far the accuracy on an old task falls below what it was at the switch, before the " +
+    "next one. After so many iterations it is lowest, and after so many it is again within " +
+    `${points} of what it was at the switch${over}`];
   if (rows.some(({ one }) => !one.cell.complete)) {
     notes.push(`* Not judged after every iteration: depth is ${depth.thinned}, recovery ${recovery.thinned}.`);
   }
@@ -465,8 +488,11 @@ function drawMeasures() {
   if (!byId("measures").parentElement.open) return;
   const entries = Object.entries(contents.measures);
   const rows = shown.flatMap((one) => sourcesOf(one).map(({ seed, command, measures }) => {
-    const number = ([key, { title, unit }]) => measures[key] === null ? "–"
-      : { text: withError(measures[key], unit === "iterations" ? 0 : 1), command, about: `${title}: ${named(one, seed)}` };
+    const number = ([key, { title, unit }]) => {
+      if (measures[key] === null) return "–";
+      const text = withError(measures[key], unit === "iterations" ? 0 : 1);
+      return { text, command, about: `${title}: ${named(one, seed)}` };
+    };
     return [named(one, seed), ...entries.map(number)];
   }));
   const meanings = entries.flatMap(([, { title, explanation }]) =>
@@ -535,8 +561,10 @@ function drawVerdicts() {
   const { claims, reached, notes } = contents.verdicts;
   const groups = Object.entries(claims).map(([hypothesis, claim]) => {
     const own = reached.filter((verdict) => verdict.hypothesis === hypothesis);
-    return own.length === 0 ? null : make("div", {}, make("h3", { textContent: `${hypothesis}: ${claim}` }),
-      make("div", { className: "effects", verdicts: own }), make("ul", { className: "verdicts" }, ...own.map(verdictItem)));
+    if (!own.length) return null;
+    return make("div", {}, make("h3", { textContent: `${hypothesis}: ${claim}` }),
+      make("div", { className: "effects", verdicts: own }),
+      make("ul", { className: "verdicts" }, ...own.map(verdictItem)));
   });
   bodyOf("verdicts").replaceChildren(...groups.filter(Boolean), ...notes.map(note));
   document.querySelectorAll(".effects").forEach(drawEffects);
@@ -567,23 +595,29 @@ function drawEffects(place) {
   const own = [...place.verdicts].reverse(); // Plotly counts from below
   const rows = own.map((_, k) => k);
   const everywhere = new Set(own.map(placeOf)).size > 1;
-  const names = own.map((verdict) => literal(methodOf(verdict) + (everywhere ? `, ${placeOf(verdict)}` : "")));
-  const colours = own.map(({ routine }) => colour({ cell: contents.cells.find((cell) => cell.routine === routine) }));
+  const names = own.map((one) => literal(methodOf(one) + (everywhere ? `, ${placeOf(one)}` : "")));
+  const withRoutine = (routine) => contents.cells.find((cell) => cell.routine === routine);
+  const colours = own.map(({ routine }) => colour({ cell: withRoutine(routine) }));
   const bars = rows.filter((k) => own[k].interval).map((k) => {
     const [x0, x1] = own[k].interval;
     return { type: "line", x0, x1, y0: k, y1: k, line: { color: colours[k], width: 2 } };
   });
-  const zero = { type: "line", x0: 0, x1: 0, yref: "paper", y0: 0, y1: 1, line: { color: style("--switch"), width: 1, dash: "dash" } };
   const ends = own.flatMap(({ effect, interval }) => [0, effect, ...(interval ?? [])]);
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
-  const room = 0.08 * (high - low) || 1;
+  const more = 0.08 * (high - low) || 1;
   const axis = { gridcolor: style("--grid"), zeroline: false };
-  const effects = { type: "scatter", mode: "markers", x: own.map(({ effect }) => effect), y: rows, marker: { color: colours, size: 8 } };
+  const marker = { color: colours, size: 8 };
+  const narrow = place.clientWidth < 480; // names above the bars, not beside them
+  const effects = { type: "scatter", mode: "markers", x: own.map(({ effect }) => effect), y: rows, marker };
   Plotly.react(place, [effects], {
-    ...ground(), showlegend: false, height: 64 + 26 * own.length, margin: { l: 10, r: 16, t: 8, b: 44 }, shapes: [zero, ...bars],
-    xaxis: { ...axis, range: [low - room, high + room], title: { text: "points more than plain SGD", standoff: 8 } },
-    yaxis: { ...axis, range: [-0.7, own.length - 0.3], tickvals: rows, ticktext: names, automargin: true, showgrid: false,
-      tickfont: { color: style("--ink") } },
+    ...ground(), showlegend: false, margin: { l: 10, r: 16, t: 8, b: 44 },
+    height: 64 + (narrow ? 40 : 26) * own.length,
+    shapes: [{ ...upright(0), yref: "paper" }, ...bars],
+    xaxis: { ...axis, range: [low - more, high + more], title: { text: "points more than plain SGD", standoff: 8 } },
+    yaxis: { ...axis, range: [-0.7, own.length - 0.3], tickvals: rows, ticktext: names, automargin: true,
+      showgrid: false, tickfont: { color: style("--ink") }, showticklabels: !narrow },
+    annotations: narrow ? rows.map((k) => ({ text: names[k], font: { color: style("--ink") }, showarrow: false,
+      xref: "paper", x: 0, xanchor: "left", y: k, yanchor: "bottom", yshift: 4 })) : [],
   }, { staticPlot: true, responsive: true });
 }
 
@@ -592,7 +626,8 @@ function drawTables() {
     const place = make("div");
     place.innerHTML = html; // whoever made it has escaped all names
     for (const cell of place.querySelectorAll("td[data-command]")) {
-      const inner = button({ text: "", command: cell.dataset.command, about: cell.closest("table").caption?.textContent ?? title });
+      const about = cell.closest("table").caption?.textContent ?? title;
+      const inner = button({ text: "", command: cell.dataset.command, about });
       inner.append(...cell.childNodes);
       cell.replaceChildren(inner);
       cell.removeAttribute("title");
@@ -607,18 +642,26 @@ function drawTables() {
   bodyOf("tables").replaceChildren(...made, folded("everything in this store", everything(), !made.length));
 }
 
-function folded(title, content, open) {
-  return make("details", { open }, make("summary", { textContent: title }), content);
+const unfolded = new Map(); // by title: whether somebody wanted it open
+
+function folded(title, content, usually) {
+  const summary = make("summary", { textContent: title });
+  const details = make("details", { open: unfolded.get(title) ?? usually }, summary, content);
+  summary.onclick = () => unfolded.set(title, !details.open); // it opens after that
+  return details;
 }
 
 /** All methods, in the settings they were run with. */
 function everything() {
   const heads = ["method", ...contents.picked.map(words), "seeds", "MIN", "AVG"];
   const rows = contents.cells.map((cell) => {
-    const near = contents.cells.filter((other) => contents.picked.every((name) => other.settings[name] === cell.settings[name]));
-    const label = cell.method + difference(cell, near);
-    const number = (key, sign) => cell.measures[key] === null ? "–"
-      : { text: sign + withError(cell.measures[key], 1), command: cell.command, about: `${contents.measures[key].title}: ${label}` };
+    const alike = (other) => contents.picked.every((name) => other.settings[name] === cell.settings[name]);
+    const label = cell.method + difference(cell, contents.cells.filter(alike));
+    const number = (key, sign) => {
+      if (cell.measures[key] === null) return "–";
+      const about = `${contents.measures[key].title}: ${label}`;
+      return { text: sign + withError(cell.measures[key], 1), command: cell.command, about };
+    };
     return [label, ...contents.picked.map((name) => String(cell.settings[name])), `${cell.runs.length}`,
       number("min", cell.complete ? "" : "≤ "), number("avg", "")];
   });
@@ -656,14 +699,14 @@ function csv(rows) {
   return rows.map((row) => row.map((value) => quoted(String(value))).join(",") + "\r\n").join("");
 }
 
-const HEADS = () => ["series", ...contents.picked, "method", "seed", "task"];
-const whose = (one, seed, task) => [one.label, ...contents.picked.map((name) => one.cell.settings[name]), one.cell.method,
-  seed ?? `mean of ${one.cell.runs.length}`, task];
+const whoseHeads = () => ["series", ...contents.picked, "method", "seed", "task"];
+const whose = ({ label, cell }, seed, task) => [label, ...contents.picked.map((name) => cell.settings[name]),
+  cell.method, seed ?? `mean of ${cell.runs.length}`, task];
 
 /** The points that are seen. */
 function curvesCsv() {
   const [first, last] = byId("chart").layout.xaxis.range ?? [0, 0];
-  const rows = [[...HEADS(), "iteration", "accuracy", "standard_error"]];
+  const rows = [[...whoseHeads(), "iteration", "accuracy", "standard_error"]];
   for (const { one, seed, task, x, y, error } of curves()) {
     for (let k = 0; k < x.length; k++) {
       if (x[k] < first || x[k] > last) continue;
@@ -680,10 +723,12 @@ function gapsCsv() {
     if (typeof value === "number") return [exact(value), ""];
     return [exact(value.mean), value.error === null ? "" : exact(value.error)];
   };
-  const rows = [[...HEADS(), "switch", ...names.flatMap((name) => [name, `${name}_error`]), "recovered", "command"]];
+  const heads = names.flatMap((name) => [name, `${name}_error`]);
+  const rows = [[...whoseHeads(), "switch", ...heads, "recovered", "command"]];
   for (const { one, seed, gap, command } of gapRows()) {
     const count = gap.recovery === null ? 0 : gap.recovery.count ?? 1;
-    rows.push([...whose(one, seed, gap.task), gap.switch, ...names.flatMap((name) => pair(gap[name])), count, command ?? ""]);
+    const values = names.flatMap((name) => pair(gap[name]));
+    rows.push([...whose(one, seed, gap.task), gap.switch, ...values, count, command ?? ""]);
   }
   return csv(rows);
 }
@@ -702,7 +747,8 @@ function savePicture(format, filename) {
 byId("downloads").addEventListener("click", (event) => {
   const kind = event.target.dataset.download;
   const { benchmark, mode } = chosen.settings;
-  const parts = [benchmark, mode, "task", ...chosen.tasks, chosen.show, ...(chosen.view ? ["switch", chosen.view] : [])];
+  const view = chosen.view ? ["switch", chosen.view] : [];
+  const parts = [benchmark, mode, "task", ...chosen.tasks, chosen.show, ...view];
   const name = parts.join("-").replace(/[^A-Za-z0-9.-]+/g, "_");
   if (kind === "curves") save(curvesCsv(), `${name}.csv`);
   else if (kind === "gaps") save(gapsCsv(), `${name}-gaps.csv`);
@@ -716,9 +762,10 @@ function drawStatus() {
   const [fewest, most] = [Math.min(...seeds), Math.max(...seeds)];
   const over = fewest < most ? `${fewest} to ${counted(most, "seed")}` : counted(most, "seed");
   const way = chosen.show === "mean" ? `mean over ${over}` : "single seeds";
-  const view = chosen.view ? `the first ${ZOOM} iterations after the switch to task ${chosen.view}` : "the whole run";
+  const view = chosen.view ? `the switch to task ${chosen.view}` : "the whole run";
   const tasks = `${chosen.tasks.length > 1 ? "tasks" : "task"} ${chosen.tasks.join(", ")}`;
-  byId("status").textContent = !shown.length ? "No method is chosen." : `${counted(shown.length, "method")}, accuracy on ${tasks}, ${way}, ${view}.`;
+  const said = `${counted(shown.length, "method")}, accuracy on ${tasks}, ${way}, ${view}.`;
+  byId("status").textContent = shown.length ? said : "No method is chosen.";
   byId("frame").setAttribute("aria-label", `Chart: ${byId("status").textContent}`);
 }
 
@@ -742,6 +789,7 @@ function drawAll() {
 }
 
 function start() {
+  looks += 1;
   readAddress();
   drawAll();
 }
