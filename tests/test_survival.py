@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -354,3 +355,13 @@ def test_runs_go_to_the_devices_given_in_turn(tmp_path):
     assert sorted(index for word, index in watch.heard if word == "finished") == [0, 1]
     assert len({line.split()[0] for line in diary.read_text().splitlines()}) == 2
     assert {run.config.device for run in store.runs()} == {"cpu", "cpu:0"}
+
+
+@pytest.mark.parametrize("name", ["a/b", "../up", ".hidden", "two words", "\x00"])
+def test_a_run_of_any_benchmark_can_be_saved(name, tmp_path):
+    store, toy = twofold.Store(tmp_path / "runs"), dataclasses.replace(class_benchmark(), name=name)
+    made = twofold.run(toy, "er", batch_size=10, iterations=2, tasks=2, out=store.folder)
+    (found,) = store.runs()
+    assert found.config.benchmark == name
+    assert found.min == made.min
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]

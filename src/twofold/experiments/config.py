@@ -110,8 +110,8 @@ class Config:
         return shlex.join(words)
 
     def folder_name(self) -> str:
-        method = re.sub(r"[^A-Za-z0-9+=.,()-]", "_", self.method)
-        return f"{self.benchmark}-{self.mode}-{method}-{self.profile}-{self.seed}-{self.identity()}"
+        name = f"{self.benchmark}-{self.mode}-{self.method}-{self.profile}-{self.seed}"
+        return re.sub(r"^\.|[^A-Za-z0-9+=.,()-]", "_", name) + f"-{self.identity()}"
 
 
 def configure(

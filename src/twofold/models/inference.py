@@ -54,7 +54,9 @@ class Inference:
             own.copy_(live)
         for conv, norm, both in self._folds:
             mean, variance, bias = norm.running_mean, norm.running_var, both.bias
-            assert mean is not None and variance is not None and bias is not None  # `_foldable`
+            assert mean is not None  # of all three, `_foldable` has seen to it
+            assert variance is not None
+            assert bias is not None
             scale = norm.weight * torch.rsqrt(variance + norm.eps)
             both.weight.copy_(conv.weight * scale.view(-1, 1, 1, 1))
             bias.copy_(norm.bias - scale * (mean if conv.bias is None else mean - conv.bias))

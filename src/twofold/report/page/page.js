@@ -293,7 +293,9 @@ function drawChart() {
 }
 
 new ResizeObserver(([{ contentRect }]) => {
-  if (room && roomFor(contentRect.width) !== room) drawChart();
+  if (!room || roomFor(contentRect.width) === room) return;
+  drawChart();
+  document.querySelectorAll(".effects").forEach(drawEffects);
 }).observe(byId("frame"));
 
 function lines({ one, task, seed, x, y, error }, axes) {
