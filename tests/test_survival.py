@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +69,7 @@ def wait_for(condition, seconds: float = 60.0) -> None:
 
 def same(a: object, b: object) -> bool:
     """Bitwise, through dicts and lists; times are nobody's business."""
-    if isinstance(a, dict) and isinstance(b, dict):
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a if k != "seconds")
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
         return len(a) == len(b) and all(map(same, a, b))
@@ -291,6 +292,7 @@ def test_a_damaged_run_is_set_aside_and_never_read_as_a_result(kind, finished_st
     store = twofold.Store(out)
     (folder,) = store.folders()
     whole = store.runs()[0]
+    assert len(whole.curves) > 0  # which reads them, before it is too late
     DAMAGES[kind](folder)
     verified = finish(command("runs", "verify", "--runs", out))
     assert verified.returncode == 1
@@ -308,6 +310,7 @@ def test_a_damaged_run_is_made_again(finished_store, tmp_path):
     shutil.copytree(finished_store, out)
     (folder,) = twofold.Store(out).folders()
     original = twofold.Store(out).runs()[0]
+    assert len(original.curves) > 0
     _flip(folder / "curves.parquet")
     done = finish(toy_run(["er"], out))
     assert done.returncode == 0
