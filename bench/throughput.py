@@ -49,7 +49,7 @@ def _against_peer(
         torch.set_num_threads(CORES)
         acts = {p: functools.partial(_make, crew, iterations) for p, crew in crews.items()}
         acts["peer"] = functools.partial(_run, peer, iterations)
-        peer.step()
+        _run(peer, 1)
         seconds = in_turns(acts, rounds, warm_up=0 if iterations == 1 else 1)  # ten seconds each
     what = f"{title} ER with evaluation in task {task}, {CORES} workers / eager PyTorch"
     return [
@@ -100,6 +100,7 @@ def _work(
     stepper = Stepper(benchmark(name), "er", batch_size, task, lr, precision)
     for _ in range(WARM):
         stepper.step()
+    stepper.evaluate()  # the first in bf16 is audited
     while True:
         pipe.send("ready")
         _run(stepper, pipe.recv())

@@ -38,9 +38,13 @@ class Agem(Routine, name="agem"):
         if step.old is None:
             return g
         dot, square = torch.dot(g, step.old), torch.dot(step.old, step.old)
-        # Branch-free, so that a GPU need not wait for the host: the weight is 0 where <g,ref> >= 0.
-        weight = (-dot / square).clamp(min=0)
         finite = torch.isfinite(dot) & torch.isfinite(square)
         usable = finite & (square > 0)  # a zero or a non-finite reference projects nothing
-        step.mark(projected=usable & (dot < 0), unsolved=~finite)
+        projected = usable & (dot < 0)
+        step.mark(projected=projected, unsolved=~finite)
+        # On a CPU the answer is at hand, and mostly no. A GPU must not wait for the host: there
+        # the weight is 0 where <g,ref> >= 0.
+        if g.device.type == "cpu" and not projected:
+            return g
+        weight = (-dot / square).clamp(min=0)
         return torch.where(usable, torch.addcmul(g, step.old, weight), g)
