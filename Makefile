@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint fmt bench clean
+.PHONY: demo test lint fmt bench documents clean
 
 # Three methods on real Rotated MNIST, shortened: about two minutes on two cores.
 demo: .venv/.package
@@ -26,6 +26,10 @@ fmt: .venv/.tools
 
 bench: .venv/.package
 	$(BIN)/python bench
+
+# The tables and pictures in README.md and docs/, from the runs in results/.
+documents: .venv/.package
+	$(BIN)/python docs/build.py
 
 clean:
 	rm -rf .venv

@@ -100,7 +100,18 @@ def test_all_twenty_batch_norms_are_gone_and_nothing_that_must_stay():
     assert count(Inference(trained(Shared()))._module) == 3
 
 
-@pytest.mark.parametrize("make", [reduced_resnet18, Branching], ids=lambda m: m.__name__)
+class Repeated(nn.Module):
+    """Its last layer is used before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3072, 3072)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(torch.relu(self.linear(x.flatten(1))))
+
+
+@pytest.mark.parametrize("make", [reduced_resnet18, Branching, Repeated], ids=lambda m: m.__name__)
 def test_bf16_is_near(make):
     net, x = trained(make()), torch.randn(50, 3, 32, 32)
     inference = Inference(net, torch.bfloat16)

@@ -205,6 +205,13 @@ def test_so_must_everything_else(other: dict[str, Any]) -> None:
     assert f"`{command}` makes it." in sentence
 
 
+def test_the_precision_of_the_evaluation_may_differ() -> None:
+    rounded = seeded("er+gem", [81, 82, 84], eval_precision="bf16")
+    found = gathered(seeded("er", PLAIN), rounded)
+    assert unpaired(found) == []
+    assert len(verdicts(found)) == 2
+
+
 def test_the_published_er_and_er_gem_have_different_memories() -> None:
     """Their difference is not GEM's doing alone, so there is no verdict, and the way to one."""
     published = {"profile": "published"}

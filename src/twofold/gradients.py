@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import torch
@@ -33,6 +34,8 @@ def objective_gradient(net: FlatModel, passes: list[Pass], apart: bool) -> Objec
     g = old = None
     values: dict[str, Tensor] = {}
     weights: dict[str, float] = {}
+    for term in itertools.chain(*passes):
+        weights[term.role] = weights.get(term.role, 0.0) + term.weight
     for terms in passes:
         net.gradient.zero_()
         # Old first: g_old is read off halfway.
@@ -43,23 +46,19 @@ def objective_gradient(net: FlatModel, passes: list[Pass], apart: bool) -> Objec
             for term, logits in zip(group, _logits(net, group), strict=True):
                 loss = term.weight * term.loss(logits)
                 losses[term.role] = losses[term.role] + loss if term.role in losses else loss
-                weights[term.role] = weights.get(term.role, 0.0) + term.weight
             for role, loss in losses.items():
                 values[role] = values[role] + loss.detach() if role in values else loss.detach()
             if apart and "old" in losses:
                 _backward(losses.pop("old"), keep_graph=bool(losses))
-                old = net.gradient.clone() if old is None else old.add_(net.gradient)
+                mean = net.gradient / weights["old"]
+                old = mean if old is None else old.add_(mean)
             if losses:
                 _backward(sum(losses.values(), torch.zeros_like(loss)))
         if len(passes) > 1:
             g = net.gradient.clone() if g is None else g.add_(net.gradient)
     means = {role: value / weights[role] for role, value in values.items()}
     means["total"] = sum(values.values(), torch.zeros_like(loss))
-    return ObjectiveGradient(
-        net.gradient if g is None else g,
-        None if old is None else old.div_(weights["old"]),
-        means,
-    )
+    return ObjectiveGradient(net.gradient if g is None else g, old, means)
 
 
 def frozen_gradient(net: FlatModel, batches: list[Batch], affine: bool) -> tuple[Tensor, Tensor]:

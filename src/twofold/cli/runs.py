@@ -1,4 +1,4 @@
-"""`twofold runs`: list, show, verify and remove the runs of a store."""
+"""`twofold runs`: list, show, verify, remove and export the runs of a store."""
 
 from __future__ import annotations
 
@@ -15,17 +15,25 @@ if TYPE_CHECKING:
     from twofold.experiments.store import Store
 
 FILTERS = ("benchmark", "mode", "method", "profile", "lr", "batch_size")
+EXAMPLES = """examples:
+  twofold runs --method er                           what there is
+  twofold runs verify --runs results
+  twofold runs export --to results --benchmark rotated-mnist
+"""
 
 
 def add(commands: Any) -> None:
     parser: Parser = commands.add_parser(
         "runs",
-        help="list, show, verify or remove finished runs",
-        description="List the runs of a store; show them in full, verify their checksums, or "
-        "remove them. Filters and names (a folder's, or its last ten letters) say which.",
+        help="list, show, verify, remove or export finished runs",
+        description="List the runs of a store; show them in full, verify their checksums, remove "
+        "them, or export them: copy\nthem into another store, small enough to be published, with "
+        "all that tables, figures and the page show.\nFilters and names (a folder's, or its last "
+        "ten letters) say which.",
+        epilog=EXAMPLES,
     )
     parser.set_defaults(act=act, parser=parser)
-    actions = ("list", "show", "verify", "remove")
+    actions = ("list", "show", "verify", "remove", "export")
     add = parser.add_argument
     add("action", nargs="?", default="list", choices=actions, metavar="|".join(actions))
     add("names", nargs="*", metavar="RUN", help="only these")
@@ -37,6 +45,7 @@ def add(commands: Any) -> None:
     add("--lr", type=real)
     add("--batch-size", type=whole, metavar="N")
     add("--seed", type=seed_list, metavar="N,N,...")
+    add("--to", type=folder, metavar="DIR", help="the store to export to")
     add("--json", action="store_true", help="one JSON object a run, on one line")
 
 
@@ -45,6 +54,8 @@ def act(args: argparse.Namespace) -> int:
 
     if not args.runs.is_dir():
         raise UserError(f"there is no folder {args.runs}: `twofold run` makes one")
+    if (args.action == "export") != (args.to is not None):
+        raise UserError("`twofold runs export` and --to DIR, where to, go together")
     store = Store(args.runs)
     if args.action == "verify":
         return _verify(store, args.names)
@@ -52,6 +63,8 @@ def act(args: argparse.Namespace) -> int:
     _check_names(args.names, found, args.runs)
     if args.action == "remove":
         return _remove(store, found, args)
+    if args.action == "export":
+        return _export(store, found, args.to)
     if args.action == "show":
         for summary in found:
             whole = {**summary, **_measured(Path(summary["folder"]))}
@@ -113,6 +126,18 @@ def _remove(store: Store, found: list[dict[str, Any]], args: argparse.Namespace)
     for summary in found:
         store.remove(Path(summary["folder"]))
     print(f"{len(found)} runs removed")
+    return 0
+
+
+def _export(store: Store, found: list[dict[str, Any]], to: Path) -> int:
+    from twofold.experiments.export import export
+
+    if not found:
+        raise UserError(f"no run in {store.folder} matches: `twofold runs` lists them")
+    copied, size = export([Path(summary["folder"]) for summary in found], to)
+    there = len(found) - copied
+    already = f"; {there} were there already" if there else ""
+    print(f"{copied} runs exported to {to}, {size / 1e3:,.0f} KB{already}")
     return 0
 
 

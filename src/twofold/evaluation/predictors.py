@@ -60,18 +60,14 @@ class Checked:
     def __call__(self, x: Tensor, judged: Judged) -> Tensor:
         self.quick.follow()
         logits = judged(torch.cat([self.quick(part) for part in x.split(self.chunk)]))
-        predicted = logits.argmax(1)
-        close = self._close(logits).nonzero().flatten()
+        if logits.shape[1] < 2:
+            return logits.argmax(1)
+        (first, second), (predicted, _) = (top.unbind(1) for top in logits.topk(2))
+        # Said so that what is not a number is close, too.
+        close = (~(first - second > self.margin * logits.abs().amax(1))).nonzero().flatten()
         if len(close):
             predicted[close] = self.sure(x[close], judged)
         return predicted
-
-    def _close(self, logits: Tensor) -> Tensor:
-        if logits.shape[1] < 2:
-            return torch.zeros_like(logits[:, 0], dtype=torch.bool)
-        first, second = logits.topk(2).values.unbind(1)
-        # Said so that what is not a number is close, too.
-        return ~(first - second > self.margin * logits.abs().amax(1))
 
 
 @dataclass

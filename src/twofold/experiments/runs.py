@@ -30,6 +30,12 @@ CONFIG, SUMMARY, CURVES = "config.json", "summary.json", "curves.parquet"
 Column = NDArray[np.generic]
 
 
+class MissingColumnError(UserError, KeyError):
+    """Curves don't have it: a routine did not log it, or the run was exported without it."""
+
+    __str__ = Exception.__str__  # a KeyError's is quoted
+
+
 class StoredCurves(Mapping[str, Column]):
     """The columns of a file, read when the first is asked for: tables need none of them."""
 
@@ -45,6 +51,9 @@ class StoredCurves(Mapping[str, Column]):
         return {name: table[name].to_numpy() for name in table.column_names}
 
     def __getitem__(self, name: str) -> Column:
+        if name not in self._columns:
+            there = ", ".join(self._columns)
+            raise MissingColumnError(f"{self._file} has no column {name!r}: there are {there}")
         return self._columns[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -19,7 +19,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,7 +70,10 @@ class Store:
 
     def find(self, config: Config) -> Path | None:
         """The folder of the complete run of this configuration. A damaged one is set aside."""
-        for folder in self._named(config):
+        return self.find_identity(config.identity())
+
+    def find_identity(self, identity: str) -> Path | None:
+        for folder in self._named(identity):
             try:
                 check(folder)
                 return folder
@@ -78,26 +81,29 @@ class Store:
                 self.set_aside(folder, str(error))
         return None
 
-    def _named(self, config: Config) -> list[Path]:
-        """The folders of a configuration, complete or not."""
+    def _named(self, identity: str) -> list[Path]:
+        """The folders of an identity, complete or not."""
         if not self.folder.is_dir():
             return []
-        end = f"-{config.identity()}"
         names = os.listdir(self.folder)  # noqa: PTH208 (thousands of names, no paths)
-        return [self.folder / name for name in names if name.endswith(end)]
+        return [self.folder / name for name in names if name.endswith(f"-{identity}")]
 
     def save(self, run: Run) -> Path:
         """Write a run's folder, whole or not at all, in place of one of the same identity."""
-        folder = self.folder / run.config.folder_name()
-        unfinished = self._place_of(run.config) / "unfinished"
+        return self.save_files(run.config.folder_name(), run.write)
+
+    def save_files(self, name: str, write: Callable[[Path], None]) -> Path:
+        """The same for a folder's name; `write` puts the run's files into a folder."""
+        folder, identity = self.folder / name, identity_of(name)
+        unfinished = self._place_of(identity) / "unfinished"
         with writing(self.folder):
             shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
             unfinished.mkdir(parents=True)
             try:
-                run.write(unfinished)
+                write(unfinished)
                 sums = {name: digest(unfinished / name) for name in FILES}
                 (unfinished / CHECKSUMS).write_text(json.dumps(sums, indent=2) + "\n")
-                for old in self._named(run.config):
+                for old in self._named(identity):
                     shutil.rmtree(old)
                 unfinished.replace(folder)
             finally:
@@ -163,12 +169,12 @@ class Store:
         with writing(self.folder):
             shutil.rmtree(folder)
 
-    def _place_of(self, config: Config) -> Path:
-        return self.folder / ".work" / config.identity()
+    def _place_of(self, identity: str) -> Path:
+        return self.folder / ".work" / identity
 
     def log_of(self, config: Config) -> Path:
         """What a run printed before it failed."""
-        return self._place_of(config) / "log.txt"
+        return self._place_of(config.identity()) / "log.txt"
 
     @contextmanager
     def claim(self, config: Config) -> Iterator[Work | None]:
@@ -176,7 +182,7 @@ class Store:
 
         The claim is a lock that ends with the process, however it ends.
         """
-        place = self._place_of(config)
+        place = self._place_of(config.identity())
         with writing(self.folder):
             (self.folder / ".work").mkdir(parents=True, exist_ok=True)
         with try_lock(place.with_suffix(".claim")) as held:
@@ -197,6 +203,11 @@ class Work:
     def clear(self) -> None:
         """The run is complete: nothing of the making is needed any more."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def identity_of(name: str) -> str:
+    """The end of a run folder's name."""
+    return name.rpartition("-")[2]
 
 
 def check(folder: Path) -> None:

@@ -103,6 +103,8 @@ def _end_in_fp32(module: nn.Module) -> None:
     last = end.args[0]
     if not isinstance(last, fx.Node) or last.op != "call_module":
         return
+    if sum(node.target == last.target for node in module.graph.nodes) > 1:
+        return  # it is not only the last
     layer = module.get_submodule(str(last.target))
     if isinstance(layer, nn.Linear):
         layer.float()

@@ -55,10 +55,11 @@ class Reductions:
     training: tuple[str, ...]  # what is left out changes every number
     schedule: str  # evaluations left out: MIN is an upper bound then, and AVG as it was
     images: str  # MIN on fewer images is another quantity; AVG is on the whole test sets anyway
-    precision: str  # of the evaluation: may move an accuracy by an image or two
+    precision: str  # predictions in bf16 that audits found to be others than in fp32
 
     @classmethod
-    def of(cls, config: Config) -> Reductions:
+    def of(cls, cell: Cell) -> Reductions:
+        config = cell.config
         recipe = Recipe.known.get(config.benchmark)
         training = []
         most = recipe.offline_iterations if recipe and config.mode == "offline" else math.inf
@@ -71,7 +72,7 @@ class Reductions:
             tuple(training),
             _schedule_words(Schedule.parse(config.eval_schedule, config.eval_every)),
             f"judged on {_counted(config.eval_size, 'image')} a task" if other else "",
-            f"judged in {config.eval_precision}" if config.eval_precision != "fp32" else "",
+            _precision_words(cell),
         )
 
     def remarks(self, metric: str) -> tuple[str, ...]:
@@ -79,12 +80,23 @@ class Reductions:
         measure = MEASURES.get(metric.rpartition(".")[2])
         if measure is None:  # seconds
             return self.training
-        images = "" if measure.whole else self.images
-        return (*self.training, *filter(None, (images, self.precision)))
+        judged = () if measure.whole else filter(None, (self.images, self.precision))
+        return (*self.training, *judged)
 
     def comparable(self, metric: str) -> bool:
         """Whether the number means what the paper's means (MIN perhaps as an upper bound)."""
         return not self.training and not (metric == "min" and self.images)
+
+
+def _precision_words(cell: Cell) -> str:
+    """Nothing for runs in fp32, and for those whose audits found no difference from it."""
+    audits = [run.summary.get("audit", {}) for run in cell.runs]
+    different, images = (
+        sum(audit.get(k, 0) for audit in audits) for k in ("differences", "images")
+    )
+    if not different:
+        return ""
+    return f"judged in bf16 ({different:,} of {images:,} audited predictions are others in fp32)"
 
 
 def _schedule_words(schedule: Schedule) -> str:
@@ -102,10 +114,10 @@ def _counted(number: int, noun: str) -> str:
 
 def preference(cell: Cell) -> tuple[object, ...]:
     """For sorting: those nearest to the paper's first; of equals, those with more seeds."""
-    config, less = cell.config, Reductions.of(cell.config)
+    config, less = cell.config, Reductions.of(cell)
     size = (-(config.iterations or math.inf), -(config.tasks or math.inf))
     trained = (bool(less.training), *(size if less.training else ()))
-    judged = (not cell.complete, bool(less.images), bool(less.precision))
+    judged = (not cell.complete, bool(less.images), config.eval_precision != "fp32")
     return (*trained, *judged, -len(cell.runs))
 
 
@@ -181,7 +193,7 @@ def choose(found: Found, plain: Sequence[str], papers: Setting) -> Choice | None
 def _finals(found: Found, plain: Sequence[str]) -> dict[Setting, dict[str, float]]:
     """Final accuracies by setting and plain method. Shortened runs count if there are no others."""
     cells = [(method, s, cell) for method in plain for s, cell in found.get(method, {}).items()]
-    full = [each for each in cells if not Reductions.of(each[2].config).training]
+    full = [each for each in cells if not Reductions.of(each[2]).training]
     finals: dict[Setting, dict[str, float]] = {}
     for method, setting, cell in full or cells:
         finals.setdefault(setting, {})[method] = mean_and_error(cell.values("avg"))[0]

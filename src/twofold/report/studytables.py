@@ -306,7 +306,7 @@ def _number(
     number = Number(section, column.method, metric, value, cells, paper, len(source.seeds))
     if not cells:
         return number
-    less = [Reductions.of(cell.config) for cell in cells]
+    less = [Reductions.of(cell) for cell in cells]
     remarks = dict.fromkeys(said for each in less for said in each.remarks(metric.name))
     return dataclasses.replace(
         number,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 
+from twofold.curves import RECORDED
 from twofold.errors import UserError
 from twofold.experiments.runs import Run
 
@@ -23,6 +25,9 @@ def write_curves(run: Run, folder: Path) -> None:
     """All curves of a run as scalars, below a folder of its own."""
     from torch.utils.tensorboard import SummaryWriter
 
+    missing = [name for name in RECORDED if name not in run.curves]
+    if missing:  # of a run that was exported
+        print(f"{run.config.folder_name()} has no {', '.join(missing)}", file=sys.stderr)
     with SummaryWriter(str(folder / run.config.folder_name())) as writer:
         for name, column in run.curves.items():
             if name in ("iteration", "task"):

@@ -52,6 +52,7 @@ def markdown_table(lines: list[list[str]], left: int) -> str:
     """The first line is the head; the first `left` columns are aligned to the left."""
     escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*escaped, strict=True)]
+    widths[left:] = [max(width, 2) for width in widths[left:]]  # `-:`; a `:` alone is no rule
     padded = [
         [
             cell.ljust(width) if k < left else cell.rjust(width)

@@ -166,7 +166,8 @@ def _routines(shelf: Shelf) -> list[Cell]:
 
 def _pairs(shelf: Shelf) -> list[Pair]:
     """All cells of a routine that have a partner: the same in everything else."""
-    own = ("plugins",)  # a file that defines the routine does nothing to plain SGD
+    # A file that defines the routine does nothing to plain SGD; bf16 is audited against fp32.
+    own = ("plugins", "eval_precision")
     by_seeds = sorted(shelf.cells(), key=lambda cell: len(cell.runs))
     there = {essence(cell.config, apart=own): cell for cell in by_seeds}
     partners = [(there.get(essence(_plain(c.config), apart=own)), c) for c in _routines(shelf)]
@@ -189,7 +190,7 @@ def _chosen(pairs: Sequence[Pair], all_settings: bool) -> list[Pair]:
 
 
 def _best(group: Sequence[Pair]) -> Pair:
-    full = [p for p in group if not Reductions.of(p.routine.config).training] or list(group)
+    full = [p for p in group if not Reductions.of(p.routine).training] or list(group)
     finals = {Setting.of(p.plain.config): p.plain.mean("avg") or 0.0 for p in full}
     setting = max(finals, key=lambda s: (finals[s], s))
     rivals = [pair for pair in full if Setting.of(pair.plain.config) == setting]
@@ -258,7 +259,7 @@ def _finding(verdict: Verdict) -> str:
 
 def _reservations(verdict: Verdict, pair: Pair) -> Iterator[str]:
     """What speaks against leaning on it."""
-    less = Reductions.of(pair.routine.config)
+    less = Reductions.of(pair.routine)
     remarks = less.remarks(verdict.metric)
     if remarks:
         yield f"From smaller runs: {', '.join(remarks)}."

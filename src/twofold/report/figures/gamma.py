@@ -134,5 +134,5 @@ def _printed(cell: Cell, metric: str) -> Printed | None:
     if number is None:
         return None
     usual = configure(config.benchmark, config.method, mode=config.mode, profile=config.profile)
-    alike = essence(usual) == essence(config) and Reductions.of(config).comparable(metric)
+    alike = essence(usual) == essence(config) and Reductions.of(cell).comparable(metric)
     return number if alike else None

@@ -41,7 +41,7 @@ def _said(cells: Sequence[Cell], say: Callable[[Reductions], str]) -> list[str]:
     """Each thing that there is to say, once, and of which methods if not of all."""
     whose: dict[str, list[str]] = {}
     for cell in cells:
-        whose.setdefault(say(Reductions.of(cell.config)), []).append(cell.config.method)
+        whose.setdefault(say(Reductions.of(cell)), []).append(cell.config.method)
     return [
         text if len(methods) == len(cells) else f"{', '.join(methods)}: {text}"
         for text, methods in whose.items()

@@ -1,0 +1,51 @@
+"""What no program can beat here: matrix products alone, at the speed of a large one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from measuring import in_turns
+from torch import nn
+
+from twofold import Benchmark
+
+SIZE, TIMES = 1024, 5  # of the product that shows the peak
+OPERATIONS = TIMES * 2 * SIZE**3
+
+
+def product(dtype: torch.dtype = torch.float32) -> Callable[[], None]:
+    a, b = torch.randn(2, SIZE, SIZE).to(dtype)
+
+    def multiply() -> None:
+        for _ in range(TIMES):
+            a @ b
+
+    return multiply
+
+
+def seconds_at_peak(benchmark: Benchmark, batch_size: int, task: int) -> dict[str, float]:
+    """An iteration of ER with evaluation, one thread, for each precision of the evaluation."""
+    torch.set_num_threads(1)
+    times = in_turns({"fp32": product(), "bf16": product(torch.bfloat16)}, rounds=9)
+    layers = operations(benchmark)
+    # Forward, gradients of weights, gradients of inputs; of the images nobody needs the last.
+    training = 2 * batch_size * (3 * sum(layers) - layers[0]) * times["fp32"]
+    evaluation = task * 1000 * sum(layers)
+    return {name: (training + evaluation * time) / OPERATIONS for name, time in times.items()}
+
+
+def operations(benchmark: Benchmark) -> list[float]:
+    """Multiplications and additions of each layer for one image, in matrix products alone."""
+    done: list[float] = []
+
+    def count(layer: nn.Module, inputs: object, output: torch.Tensor) -> None:
+        done.append(2 * output[0].numel() * layer.weight[0].numel())
+
+    module = benchmark.model()
+    for layer in module.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            layer.register_forward_hook(count)
+    with torch.no_grad():
+        module(benchmark.test.batch(torch.arange(2)).x)
+    return done

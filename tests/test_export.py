@@ -1,0 +1,236 @@
+"""`twofold runs export`: a smaller store that shows the same."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from commandline import Command, leftovers, one_line, runs_in, tiny
+from made_runs import gap_accuracies, made_run
+
+from twofold import Run, Store, UserError
+from twofold.report.cells import cells
+from twofold.report.figures.curves import accuracy_curve, projected_share
+from twofold.report.page import build_page
+
+pytest_plugins = ("commandline_fixtures",)
+
+SHOWN = ("table main", "table gamma", "table trajectories", "verdicts", "runs")
+EMA = "er+ema(0.999)"
+
+
+def whole_run(method: str, seed: int, length: int = 300) -> Run:
+    """As training leaves it: with losses, what was projected, and raw accuracies for `ema`."""
+    table = gap_accuracies(length, 3, seed)
+    table[:, 6::7] = np.nan  # not evaluated, as may be but at the ends of tasks
+    run = made_run(method, table, seed, eval_every=7)
+    random = np.random.default_rng(seed)
+    own = {
+        name: random.random(length, np.float32)
+        for name in ("loss", "loss_new", "loss_old", "norm_ratio", "unsolved", "logged")
+    }
+    own["projected"] = random.integers(0, 2, length).astype(np.float32)
+    if "ema" in method:
+        raw = gap_accuracies(length, 3, seed + 1).astype(np.float32)
+        own |= {f"raw_accuracy_{k + 1}": raw[k] for k in range(3)}
+        for name in ("min", "avg", "minimum_of_task", "accuracy_after_task"):
+            run.summary[f"raw_{name}"] = run.summary[name]
+    return Run(run.config, run.summary, {**run.curves, **own})
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Path:
+    store = Store(tmp_path / "full")
+    store.prepare()
+    for method in ("er", "er+gem", "er+gem(gamma=0.5,when=always)", EMA):
+        for seed in (142, 152, 162):
+            store.save(whole_run(method, seed))
+    return store.folder
+
+
+@pytest.fixture
+def small(full: Path, twofold: Command, tmp_path: Path) -> Path:
+    done = twofold("runs", "export", "--runs", full, "--to", tmp_path / "small")
+    assert done.code == 0, done.err
+    assert done.out.startswith(f"12 runs exported to {tmp_path / 'small'}, ")
+    return tmp_path / "small"
+
+
+def test_what_is_kept_is_every_bit_as_it_was(full: Path, small: Path) -> None:
+    assert [f.name for f in Store(full).folders()] == [f.name for f in Store(small).folders()]
+    for folder in Store(full).folders():
+        copy = small / folder.name
+        for name in ("config.json", "summary.json"):
+            assert (copy / name).read_bytes() == (folder / name).read_bytes()
+        old, new = pq.read_table(folder / "curves.parquet"), pq.read_table(copy / "curves.parquet")
+        left_out = {"loss", "loss_new", "loss_old", "norm_ratio", "unsolved", "logged"}
+        assert set(old.column_names) - set(new.column_names) == left_out
+        for name in new.column_names:
+            assert new[name].type == old[name].type
+            assert new[name].to_numpy().tobytes() == old[name].to_numpy().tobytes()
+
+
+@pytest.mark.parametrize("command", SHOWN)
+def test_all_text_is_the_same(command: str, full: Path, small: Path, twofold: Command) -> None:
+    formats = ["--json"] if command == "runs" else ["--format=md", "--format=csv", "--format=json"]
+    for option in formats:
+        old, new = (twofold(*command.split(), "--runs", store, option) for store in (full, small))
+        assert old.code == new.code == 0
+        assert old.out.replace(str(full), str(small)) == new.out
+
+
+def test_measures_curves_and_the_page_are_the_same(full: Path, small: Path) -> None:
+    old, new = Store(full).runs(), Store(small).runs()
+    for one, other in zip(old, new, strict=True):
+        np.testing.assert_equal(one.measures, other.measures)
+        np.testing.assert_equal(one.raw_measures, other.raw_measures)
+        assert (one.raw_measures is not None) == ("ema" in one.config.method)
+        assert one.gaps == other.gaps
+    for one, other in zip(cells(old), cells(new), strict=True):
+        for task in (1, 2, 3):
+            a, b = accuracy_curve(one, task), accuracy_curve(other, task)
+            assert all(np.array_equal(getattr(a, x), getattr(b, x)) for x in ("x", "mean", "error"))
+        assert np.array_equal(projected_share(one), projected_share(other))
+    assert build_page(old, "a store") == build_page(new, "a store")
+
+
+def test_the_figure_is_the_same(full: Path, small: Path, twofold: Command, tmp_path: Path) -> None:
+    pictures = []
+    for store in (full, small):
+        file = tmp_path / f"{store.name}.png"
+        assert twofold("figure", "gap", "rotated-mnist", "--runs", store, "-o", file).code == 0
+        pictures.append(file.read_bytes())
+    assert pictures[0] == pictures[1]
+
+
+def test_a_run_of_the_papers_length_is_small(twofold: Command, tmp_path: Path) -> None:
+    store = Store(tmp_path / "full")
+    store.prepare()
+    store.save(whole_run("er", 142, 6000))
+    twofold("runs", "export", "--runs", store.folder, "--to", tmp_path / "small")
+    (folder,) = Store(tmp_path / "small").folders()
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 25_000
+    assert sorted(p.name for p in (tmp_path / "small").iterdir()) == [folder.name, "store.json"]
+
+
+def test_what_is_there_is_left_alone(full: Path, small: Path, twofold: Command) -> None:
+    kept = next(iter(Store(small).folders()))
+    before = {f.name: f.stat().st_mtime_ns for f in kept.iterdir()}
+    again = twofold("runs", "export", "--runs", full, "--to", small)
+    assert again.out == f"0 runs exported to {small}, 0 KB; 12 were there already\n"
+    assert {f.name: f.stat().st_mtime_ns for f in kept.iterdir()} == before
+    back = twofold("runs", "export", "--runs", small, "--to", full)  # what has more is kept, too
+    assert "0 runs exported" in back.out
+    assert "loss" in Store(full).runs()[0].curves
+
+
+def test_the_copies_have_checksums_and_a_damaged_one_is_made_again(
+    full: Path, small: Path, twofold: Command
+) -> None:
+    assert "12 of 12 runs" in twofold("runs", "verify", "--runs", small).out
+    (next(iter(Store(small).folders())) / "curves.parquet").write_bytes(b"")
+    assert twofold("runs", "verify", "--runs", small).code == 1
+    assert "1 runs exported" in twofold("runs", "export", "--runs", full, "--to", small).out
+    assert "12 of 12 runs" in twofold("runs", "verify", "--runs", small).out
+
+
+def test_filters_and_names_choose(full: Path, twofold: Command, tmp_path: Path) -> None:
+    def export(*which: object) -> list[str]:
+        to = tmp_path / "some"
+        shutil.rmtree(to, ignore_errors=True)
+        assert twofold("runs", "export", *which, "--runs", full, "--to", to).code == 0
+        return [f"{run.config.method} {run.config.seed}" for run in Store(to).runs()]
+
+    assert export("--method", "er", "--seed", "142,162") == ["er 142", "er 162"]
+    first, second, *_ = Store(full).folders()
+    assert len(export(first.name, second.name[-10:])) == 2
+    assert [f.name for f in Store(tmp_path / "some").folders()] == [first.name, second.name]
+
+
+def test_a_command_finds_its_run_in_the_copy(
+    run_tiny: Command, twofold: Command, toy: Path, tmp_path: Path
+) -> None:
+    out, to = tmp_path / "out", tmp_path / "to"
+    run_tiny("er;er+gem")
+    twofold("runs", "export", "--runs", out, "--to", to)
+    files = {f: f.read_bytes() for f in to.rglob("*.*") if f.is_file()}
+    made = twofold(*tiny(toy, to, "er;er+gem"), "--json")
+    assert [summary["method"] for summary in made.objects] == ["er", "er+gem"]
+    assert {f: f.read_bytes() for f in files} == files
+    assert len(runs_in(to)) == 2
+    assert leftovers(to) == []
+
+
+def test_a_run_keeps_its_name_when_its_plugin_has_gone(
+    run_tiny: Command, twofold: Command, half: Path, tmp_path: Path
+) -> None:
+    """Its identity has the plugin's text in it."""
+    run_tiny("er+half", "--plugin", half)
+    (made,) = runs_in(tmp_path / "out")
+    half.unlink()
+    twofold("runs", "export", "--runs", tmp_path / "out", "--to", tmp_path / "to")
+    assert [f.name for f in runs_in(tmp_path / "to")] == [made.name]
+
+
+def test_a_column_that_was_left_out_is_named(small: Path) -> None:
+    curves = Store(small).runs()[0].curves
+    with pytest.raises(UserError, match=r"curves\.parquet has no column 'loss': there are iter"):
+        curves["loss"]
+    assert "loss" not in curves
+    assert curves.get("loss") is None
+
+
+def test_tensorboard_says_what_is_missing(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tensorboard")
+    from twofold.report.tensorboard import write_curves
+
+    run = Store(small).runs()[0]
+    capsys.readouterr()
+    write_curves(run, tmp_path / "board")
+    said = capsys.readouterr().err
+    name = run.config.folder_name()
+    assert f"{name} has no loss, loss_new, loss_old, norm_ratio, unsolved\n" in said
+    assert any((tmp_path / "board").rglob("events.*"))
+
+
+# Mistakes
+
+
+def test_mistakes_take_one_line_and_leave_nothing(
+    full: Path, twofold: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(full)
+    new = tmp_path / "new"
+    for args, named in (
+        (("export",), "--to DIR"),
+        (("list", "--to", new), "--to DIR"),
+        (("export", "--to", full), f"{full} is where the runs are"),
+        (("export", "--to", tmp_path / "link"), "is where the runs are"),
+        (("export", "--to", tmp_path / "file"), f"can't write to {tmp_path / 'file'}"),
+        (("export", "--to", new, "--method", "bic"), f"no run in {full} matches"),
+        (("export", "0123456789", "--to", new), "there is no run '0123456789'"),
+        (("exprot", "--to", new), "did you mean 'export'"),
+    ):
+        done = twofold("runs", *args, "--runs", full)
+        assert done.code == 2, args
+        assert done.out == ""
+        assert named in one_line(done.err)
+        assert not new.exists()
+    assert twofold("runs", "export", "--to", new, "--runs", tmp_path / "none").code == 2
+
+
+def test_a_damaged_run_is_named_and_left_out(full: Path, twofold: Command, tmp_path: Path) -> None:
+    damaged = Store(full).folders()[3]
+    (damaged / "summary.json").write_text("{}\n")
+    done = twofold("runs", "export", "--runs", full, "--to", tmp_path / "to")
+    assert done.err == f"{damaged}: summary.json is damaged; it is left out\n"
+    assert done.out.startswith("11 runs exported")
+    alone = twofold("runs", "export", damaged.name, "--runs", full, "--to", tmp_path / "other")
+    assert alone.code == 2
+    assert f"there is no run {damaged.name!r}" in alone.err
