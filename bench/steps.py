@@ -79,6 +79,7 @@ def _late() -> Row:
 
 
 def _row(method: str, seconds: dict[str, float], where: str, target: float) -> Row:
-    name, ratio = f"training step of {method} / er, {where}", seconds[method] / seconds["er"]
-    apart = f"its passes alone: {seconds['er+apart'] / seconds['er']:.2f}"
-    return Row(name, ratio, "at most", target, note=apart if method == "er+agem" else "")
+    ratios = {name: time / seconds["er"] for name, time in seconds.items()}
+    note = f"its passes alone: {ratios['er+apart']:.2f}" if method == "er+agem" else ""
+    name = f"training step of {method} / er, {where}"
+    return Row(name, ratios[method], "at most", target, note=note)

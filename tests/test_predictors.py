@@ -11,7 +11,7 @@ from twofold import Method, configure, run
 from twofold.benchmarks import Batch
 from twofold.evaluation import predictors
 from twofold.evaluation.continual import Evaluator
-from twofold.evaluation.predictors import Audit, Checked, Plain, exact
+from twofold.evaluation.predictors import Audit, Checked, Plain, exact, rounded
 from twofold.experiments import checkpoints
 from twofold.models import FlatModel, mlp, reduced_resnet18
 from twofold.training import Settings, Training
@@ -150,6 +150,7 @@ def test_any_network_is_predicted_right(make):
 def test_chunks_fit_the_cache():
     resnet, images = FlatModel(reduced_resnet18()), torch.zeros(2, 3, 32, 32)
     assert exact(resnet, images).chunk == 50
+    assert rounded(resnet, images, exact(resnet, images)).chunk == 100
     assert exact(FlatModel(reduced_resnet18(size=84)), torch.zeros(2, 3, 84, 84)).chunk == 7
 
 

@@ -109,7 +109,8 @@ def exact(net: FlatModel, sample: Tensor) -> Predictor:
 def rounded(net: FlatModel, sample: Tensor, sure: Predictor) -> Checked:
     """Predictions in bf16; those that are close are left to a sure predictor."""
     quick = Inference(net, torch.bfloat16)
-    return Checked(quick, sure, chunk_size(net, sample), CLOSE_BF16)
+    chunk = 2 * chunk_size(net, sample)  # of half the bytes, twice as many fit the cache
+    return Checked(quick, sure, chunk, CLOSE_BF16)
 
 
 def chunk_size(net: FlatModel, sample: Tensor) -> int:

@@ -8,6 +8,7 @@ Algorithm 1 and 2 of the paper, PROJECT_AGEM:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -37,14 +38,14 @@ class Agem(Routine, name="agem"):
     def direct(self, g: Tensor, step: Step) -> Tensor:
         if step.old is None:
             return g
-        dot, square = torch.dot(g, step.old), torch.dot(step.old, step.old)
+        dot = torch.dot(g, step.old)
+        # On a CPU the answer is at hand, and mostly no. A GPU must not wait for the host.
+        if g.device.type == "cpu" and 0 <= dot.item() < math.inf:
+            step.mark(projected=0.0, unsolved=0.0)
+            return g
+        square = torch.dot(step.old, step.old)
         finite = torch.isfinite(dot) & torch.isfinite(square)
         usable = finite & (square > 0)  # a zero or a non-finite reference projects nothing
-        projected = usable & (dot < 0)
-        step.mark(projected=projected, unsolved=~finite)
-        # On a CPU the answer is at hand, and mostly no. A GPU must not wait for the host: there
-        # the weight is 0 where <g,ref> >= 0.
-        if g.device.type == "cpu" and not projected:
-            return g
+        step.mark(projected=usable & (dot < 0), unsolved=~finite)
         weight = (-dot / square).clamp(min=0)
         return torch.where(usable, torch.addcmul(g, step.old, weight), g)
