@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from twofold.cli import data, figure, listing, report, run, runs, study, table, verdicts
+from twofold.cli import data, departures, figure, listing, report, run, runs, study, table, verdicts
 from twofold.cli.parsing import Parser
 from twofold.errors import UserError
 
@@ -40,7 +40,7 @@ def _parser() -> Parser:
     commands = parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", parser_class=Parser
     )
-    for command in (run, study, runs, table, verdicts, figure, report, listing, data):
+    for command in (run, study, runs, table, verdicts, departures, figure, report, listing, data):
         command.add(commands)
     return parser
 

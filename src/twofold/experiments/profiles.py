@@ -6,7 +6,7 @@ Each departure is an option of a component that can also be set alone (docs/prof
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from twofold.benchmarks.base import Whitening
 from twofold.errors import unknown
@@ -14,6 +14,28 @@ from twofold.memory import Grouping
 from twofold.method import Method
 
 NAMES = ("paper", "published")
+
+
+class Departure(NamedTuple):
+    """One thing that the authors' code does otherwise than the text."""
+
+    name: str
+    words: str
+    option: str  # of a configuration, or of one of these components
+    text: Any  # its value by the text
+    components: tuple[str, ...] = ()
+
+
+DEPARTURES = (
+    Departure(
+        "D1", "one memory for all tasks of Rotated MNIST", "memory_grouping", text="class-task"
+    ),
+    Departure("D2", "GEM's references add up over tasks", "references", "independent", ("gem",)),
+    Departure("D4", "full replay stores 20,000 examples a task", "keep", None, ("joint",)),
+    Departure("D5", "A-GEM's reference has batch norm frozen", "reference", "objective", ("agem",)),
+    Departure("D6", "whitening with fixed constants", "whitening", text="train"),
+    Departure("D7", "crops of padded images", "augment", "crop", ("der", "bic")),
+)
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,12 @@ def cells(runs: Iterable[Run]) -> list[Cell]:
     return [Cell(tuple(sorted(own, key=lambda run: run.config.seed))) for own in groups.values()]
 
 
+def paired_differences(one: Cell, other: Cell, metric: str) -> dict[int, float]:
+    """The other's minus the one's, for every seed that both have."""
+    ones, others = one.by_seed(metric), other.by_seed(metric)
+    return {seed: others[seed] - ones[seed] for seed in others if seed in ones}
+
+
 def mean_and_error(values: Iterable[float]) -> tuple[float, float | None]:
     """The mean, and the standard error of the mean: sd with n-1, over the root of n."""
     array = np.array(list(values), float)

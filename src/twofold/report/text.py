@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import dataclasses
 import html
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 MINUS, EMPTY = "−", "–"
 
@@ -62,3 +70,24 @@ def markdown_table(lines: list[list[str]], left: int) -> str:
     ]
     rule = ["-" * w if k < left else "-" * (w - 1) + ":" for k, w in enumerate(widths)]
     return "\n".join(f"| {' | '.join(line)} |" for line in [padded[0], rule, *padded[1:]])
+
+
+def p_text(p: float | None) -> str:
+    if p is None:
+        return EMPTY
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def csv_text(kind: type[DataclassInstance], records: Sequence[DataclassInstance]) -> str:
+    """A line a record. Where there are several values, spaces stand between, && for commands."""
+    file = io.StringIO()
+    names = [field.name for field in dataclasses.fields(kind)]
+    writer = csv.DictWriter(file, names, lineterminator="\n")
+    writer.writeheader()
+    for record in map(dataclasses.asdict, records):
+        for name, value in record.items():
+            between = " && " if name == "commands" else " "
+            if isinstance(value, tuple):
+                record[name] = between.join(str(part) for part in value if part is not None)
+        writer.writerow(record)
+    return file.getvalue()

@@ -13,9 +13,7 @@ all hold together with 95%.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,9 +24,9 @@ from scipy import stats
 from twofold.errors import unknown
 from twofold.experiments.config import Config
 from twofold.experiments.runs import Run
-from twofold.report.cells import Cell, mean_and_error, what_and_how
+from twofold.report.cells import Cell, mean_and_error, paired_differences, what_and_how
 from twofold.report.selection import Reductions, Setting, Shelf, essence, preference
-from twofold.report.text import EMPTY, markdown_table, signed
+from twofold.report.text import EMPTY, csv_text, markdown_table, p_text, signed
 
 LEVEL = 0.95
 FEWEST = 3  # pairs: with fewer, any spread is compatible with them
@@ -102,8 +100,7 @@ class Pair(NamedTuple):
     routine: Cell
 
     def differences(self, metric: str) -> dict[int, float]:
-        plain, routine = self.plain.by_seed(metric), self.routine.by_seed(metric)
-        return {seed: routine[seed] - plain[seed] for seed in routine if seed in plain}
+        return paired_differences(self.plain, self.routine, metric)
 
 
 def verdicts(cells: Sequence[Cell], all_settings: bool = False) -> list[Verdict]:
@@ -314,17 +311,11 @@ def _markdown_family(own: Sequence[Verdict]) -> str:
     for number, verdict in enumerate(own, 1):
         where = [verdict.benchmark, verdict.mode, f"{verdict.lr:g}", f"{verdict.batch_size}"]
         low_high = [signed(end) for end in verdict.interval or ()]
-        ps = [_p_text(p) for p in (verdict.p, verdict.p_corrected)]
+        ps = [p_text(p) for p in (verdict.p, verdict.p_corrected)]
         counted = [f"{len(verdict.seeds)}", signed(verdict.effect), " to ".join(low_high) or EMPTY]
         lines.append([f"{number}", *where, verdict.objective, verdict.routine, *counted, *ps])
     sentences = [f"{number}. {verdict.sentence}" for number, verdict in enumerate(own, 1)]
     return "\n\n".join([title, markdown_table(lines, left=7), "\n".join(sentences)])
-
-
-def _p_text(p: float | None) -> str:
-    if p is None:
-        return EMPTY
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _json(found: Sequence[Verdict], missing: Sequence[str]) -> str:
@@ -334,16 +325,7 @@ def _json(found: Sequence[Verdict], missing: Sequence[str]) -> str:
 
 
 def _csv(found: Sequence[Verdict], missing: Sequence[str]) -> str:
-    file = io.StringIO()
-    names = [field.name for field in dataclasses.fields(Verdict)]
-    writer = csv.DictWriter(file, names, lineterminator="\n")
-    writer.writeheader()
-    for verdict in found:
-        record = dataclasses.asdict(verdict)
-        for name in ("seeds", "differences", "interval"):
-            record[name] = " ".join(map(str, record[name] or ()))
-        writer.writerow({**record, "commands": " && ".join(filter(None, verdict.commands))})
-    return file.getvalue()
+    return csv_text(Verdict, found)
 
 
 FORMATS: dict[str, Callable[[Sequence[Verdict], Sequence[str]], str]] = {

@@ -1,0 +1,173 @@
+"""What the authors' departures from the paper's text do: D1 and the rest, alone or together.
+
+A cell made with departures is compared with the cell that follows the text in all of them and is
+the same in everything else, paired by seed, as verdicts are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from twofold.errors import unknown
+from twofold.experiments.config import Config
+from twofold.experiments.profiles import DEPARTURES, Departure
+from twofold.objectives import Objective
+from twofold.report.cells import Cell, paired_differences
+from twofold.report.selection import Reductions, Setting, Shelf, essence, preference
+from twofold.report.text import EMPTY, csv_text, markdown_table, p_text, signed, value_text
+from twofold.report.verdicts import Comparison, compare
+
+METRICS = ("min", "avg")
+LIMITS = (
+    "effect: departures minus text in points, the mean over seeds that both have. All effects on "
+    "a metric are one family: p is corrected by Holm's method, and the intervals, by Bonferroni's, "
+    "hold all together with 95%. With fewer than three seeds there is neither.",
+)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What departures do to one method, by one metric."""
+
+    departures: tuple[str, ...]  # in force
+    benchmark: str
+    mode: str
+    method: str  # as the text has it
+    lr: float
+    batch_size: int
+    metric: str
+    text: float  # means over the seeds that both have
+    code: float
+    seeds: tuple[int, ...]
+    effect: float
+    interval: tuple[float, float] | None
+    p: float | None
+    p_corrected: float | None
+    bound: str  # how MIN was judged, where it is an upper bound
+    commands: tuple[str | None, str | None]
+
+
+class Pair(NamedTuple):
+    """Two cells that differ in nothing but departures."""
+
+    text: Cell
+    code: Cell
+
+    def differences(self, metric: str) -> dict[int, float]:
+        return paired_differences(self.text, self.code, metric)
+
+
+def in_force(config: Config) -> list[Departure]:
+    """The departures that a configuration has."""
+    return [each for each in DEPARTURES if _values(config, each) - {each.text}]
+
+
+def by_the_text(config: Config) -> Config:
+    """The same without any departure."""
+    fields = {each.option: each.text for each in DEPARTURES if not each.components}
+    components = [
+        (name, {**options, **{d.option: d.text for d in DEPARTURES if name in d.components}})
+        for name, options in config.components
+    ]
+    return dataclasses.replace(config, components=components, **fields)
+
+
+def _values(config: Config, departure: Departure) -> set[Any]:
+    """What a departure's option is set to, where it does something."""
+    if departure.components:
+        named = [options for name, options in config.components if name in departure.components]
+        return {options[departure.option] for options in named}
+    if departure.option == "memory_grouping" and Objective.find(config.components[0][0]).stores_all:
+        return set()
+    return {getattr(config, departure.option)}
+
+
+def effects(cells: Sequence[Cell]) -> list[Effect]:
+    """Of all cells with departures that have one beside them without."""
+    pairs = _pairs(cells)
+    found = []
+    for metric in METRICS:
+        told = [pair for pair in pairs if pair.differences(metric)]
+        results = compare([list(pair.differences(metric).values()) for pair in told])
+        found += [_effect(pair, metric, result) for pair, result in zip(told, results, strict=True)]
+    return sorted(found, key=_place)
+
+
+def _place(effect: Effect) -> tuple[Any, ...]:
+    order = METRICS.index(effect.metric)
+    return effect.benchmark, effect.mode, effect.departures, effect.method, order
+
+
+def _pairs(cells: Sequence[Cell]) -> list[Pair]:
+    """By the text, and departing from it."""
+    shelved = sorted(Shelf(cells).cells(), key=preference, reverse=True)  # the best come last
+    text = {_same(cell.config): cell for cell in shelved if not in_force(cell.config)}
+    code = [cell for cell in shelved if in_force(cell.config)]
+    return [Pair(text[_same(c.config)], c) for c in code if _same(c.config) in text]
+
+
+def _same(config: Config) -> str:
+    return essence(by_the_text(config), apart=("eval_precision",))
+
+
+def _effect(pair: Pair, metric: str, result: Comparison) -> Effect:
+    config, seeds = pair.code.config, tuple(pair.differences(metric))
+    text, code = (sum(cell.by_seed(metric)[seed] for seed in seeds) / len(seeds) for cell in pair)
+    return Effect(
+        tuple(each.name for each in in_force(config)),
+        config.benchmark,
+        config.mode,
+        pair.text.config.method,
+        config.lr,
+        config.batch_size,
+        metric,
+        text,
+        code,
+        seeds,
+        **result._asdict(),
+        bound=Reductions.of(pair.code).schedule if metric == "min" else "",
+        commands=(pair.text.command(), pair.code.command()),
+    )
+
+
+def render(found: Sequence[Effect], format: str = "md") -> str:
+    """As text: md, csv or json."""
+    if format not in FORMATS:
+        raise unknown("format", format, FORMATS)
+    return FORMATS[format](found)
+
+
+def _markdown(found: Sequence[Effect]) -> str:
+    head = ["departures", "benchmark", "mode", "method", "metric", "text", "code", "seeds"]
+    lines = [[*head, "effect", "interval", "p", "corrected p"]]
+    for each in found:
+        sign = "≤ " if each.bound else ""
+        means = [f"{sign}{value_text(mean, None)}" for mean in (each.text, each.code)]
+        interval = " to ".join(signed(end) for end in each.interval or ())
+        where = [", ".join(each.departures), each.benchmark, each.mode, each.method]
+        judged = [interval or EMPTY, p_text(each.p), p_text(each.p_corrected)]
+        counted = [*means, f"{len(each.seeds)}", signed(each.effect)]
+        lines.append([*where, each.metric.upper(), *counted, *judged])
+    named = {name for each in found for name in each.departures}
+    words = [f"{each.name}: {each.words}." for each in DEPARTURES if each.name in named]
+    bounds = dict.fromkeys(f"≤: an upper bound, {e.bound} only." for e in found if e.bound)
+    settings = dict.fromkeys(
+        f"{e.benchmark} {e.mode}: {Setting(e.lr, e.batch_size)}." for e in found
+    )
+    said = "\n".join(f"- {text}" for text in (*words, *settings, *bounds, *LIMITS))
+    return f"{markdown_table(lines, left=5)}\n\n{said}\n"
+
+
+def _json(found: Sequence[Effect]) -> str:
+    return json.dumps([dataclasses.asdict(each) for each in found], indent=2) + "\n"
+
+
+def _csv(found: Sequence[Effect]) -> str:
+    return csv_text(Effect, found)
+
+
+FORMATS = {"md": _markdown, "csv": _csv, "json": _json}

@@ -1,0 +1,156 @@
+"""What departures from the text do: which are in force, who is compared with whom, and the sums."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commandline import Command, one_line
+from handmade import gathered, seeded
+
+from twofold import configure
+from twofold.errors import UserError
+from twofold.experiments.profiles import DEPARTURES
+from twofold.experiments.runs import Run
+from twofold.experiments.store import Store
+from twofold.report.cells import cells
+from twofold.report.departures import Effect, by_the_text, effects, in_force, render
+
+pytest_plugins = ["commandline_fixtures"]
+
+TEXT = [80.0, 81.0, 82.0]
+CUMULATIVE = "er+gem(references=cumulative)"
+
+
+def names(benchmark: str, method: str, **options: Any) -> list[str]:
+    return [each.name for each in in_force(configure(benchmark, method, **options))]
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "method", "expected"),
+    [
+        ("rotated-mnist", "er", ["D1", "D6"]),
+        ("rotated-mnist", "er+gem", ["D2", "D6"]),
+        ("rotated-mnist", "er+agem", ["D1", "D5", "D6"]),
+        ("rotated-mnist", "joint", ["D4", "D6"]),  # it stores all, however that is grouped
+        ("rotated-mnist", "joint+gem", ["D2", "D6"]),
+        ("rotated-mnist", "der", ["D1", "D6", "D7"]),
+        ("split-cifar100", "er", ["D6"]),
+        ("split-cifar100", "er+gem", ["D2", "D6"]),
+        ("split-cifar100", "bic+agem", ["D6", "D7"]),
+    ],
+)
+def test_what_is_in_force(benchmark: str, method: str, expected: list[str]) -> None:
+    """As docs/profiles.md has it."""
+    assert names(benchmark, method) == []
+    assert names(benchmark, method, profile="published") == expected
+
+
+def test_a_departure_alone() -> None:
+    assert names("rotated-mnist", "er", memory_grouping="class") == ["D1"]
+    assert names("rotated-mnist", CUMULATIVE) == ["D2"]
+    assert names("rotated-mnist", "er", whitening="published") == ["D6"]
+
+
+@pytest.mark.parametrize("benchmark", ["rotated-mnist", "split-cifar100"])
+@pytest.mark.parametrize("method", ["er", "er+gem", "gem", "joint+agem", "der+agem", "agem"])
+def test_without_departures_the_published_profile_is_the_papers(
+    benchmark: str, method: str
+) -> None:
+    """An oracle: the departures are listed apart from the profiles that they are drawn from."""
+    published = by_the_text(configure(benchmark, method, profile="published"))
+    paper = configure(benchmark, method)
+    assert published.identity() == paper.identity()
+
+
+def test_an_effect_by_hand() -> None:
+    code = seeded("er", [81.0, 83.0, 85.0], [90, 90, 90], memory_grouping="class")
+    found = effects(gathered(seeded("er", TEXT, [93, 92, 91]), code))
+    low, avg = found
+    assert (low.departures, low.metric, low.method) == (("D1",), "min", "er")
+    assert (low.text, low.code, low.effect) == (81, 83, 2)  # 1, 2, 3: as in the verdicts' test
+    assert low.p == pytest.approx(0.0742, abs=1e-4)
+    assert low.interval is not None
+    assert low.interval[0] < 0 < low.interval[1]
+    assert (avg.metric, avg.effect) == ("avg", pytest.approx(-2))
+
+
+def test_only_seeds_that_both_have_count() -> None:
+    code = seeded("er", [81.0, 83.0], memory_grouping="class")
+    (low, _) = effects(gathered(seeded("er", TEXT), code))
+    assert (low.text, low.code, len(low.seeds)) == (80.5, 82, 2)
+    assert (low.interval, low.p) == (None, None)
+
+
+@pytest.mark.parametrize("other", [{"lr": 0.01}, {"eval_every": 10}, {"momentum": 0.5}])
+def test_all_else_must_be_the_same(other: dict[str, Any]) -> None:
+    code = seeded("er", TEXT, memory_grouping="class")
+    assert effects(gathered(seeded("er", TEXT, **other), code)) == []
+
+
+def test_departures_add_up_and_each_is_compared_with_the_text() -> None:
+    found = effects(
+        gathered(
+            seeded("er+gem", TEXT),
+            seeded(CUMULATIVE, [81.0, 82.0, 83.0]),
+            seeded("er+gem", [83.0, 84.0, 85.0], profile="published", eval_precision="bf16"),
+        )
+    )
+    lows = {each.departures: each.effect for each in found if each.metric == "min"}
+    assert lows == {("D2",): pytest.approx(1), ("D2", "D6"): pytest.approx(3)}
+
+
+def made_effects() -> list[Effect]:
+    code = seeded("er", [81.0, 83.0, 85.0], memory_grouping="class", eval_every=10)
+    return effects(gathered(seeded("er", TEXT, eval_every=10), code))
+
+
+def test_the_table_says_what_they_are() -> None:
+    text = render(made_effects())
+    assert "| D1         | rotated-mnist | offline | er     | MIN    | ≤ 81.0 | ≤ 83.0 |" in text
+    assert "- D1: one memory for all tasks of Rotated MNIST." in text
+    assert "D2" not in text
+    assert "≤: an upper bound, judged every 10 iterations" in text
+    with pytest.raises(UserError, match="did you mean 'csv'"):
+        render(made_effects(), "cvs")
+
+
+def test_csv_and_json_have_it_in_full() -> None:
+    found = made_effects()
+    records = list(csv.DictReader(io.StringIO(render(found, "csv"))))
+    assert [record["effect"] for record in records] == [str(each.effect) for each in found]
+    assert records[0]["commands"].count("twofold run rotated-mnist er") == 2
+    assert json.loads(render(found, "json"))[0]["departures"] == ["D1"]
+
+
+def test_every_departure_is_in_the_document() -> None:
+    text = Path("docs/profiles.md").read_text()
+    assert all(f"| {each.name} |" in text for each in DEPARTURES)
+
+
+def saved(folder: Path, *runs: list[Run]) -> Path:
+    store = Store(folder)
+    store.prepare()
+    for run in (run for own in runs for run in own):
+        store.save(run)
+    return folder
+
+
+def test_the_command(twofold: Command, tmp_path: Path) -> None:
+    code = seeded("er", TEXT, memory_grouping="class")
+    store = saved(tmp_path / "store", seeded("er", TEXT), code)
+    done = twofold("departures", "--runs", store)
+    assert (done.code, done.out) == (0, render(effects(cells(Store(store).runs()))))
+    file = tmp_path / "effects.csv"
+    assert twofold("departures", "--runs", store, "-o", file) == (0, "", "")
+    assert file.read_text().startswith("departures,benchmark")
+
+
+def test_nothing_to_compare(twofold: Command, tmp_path: Path) -> None:
+    done = twofold("departures", "--runs", saved(tmp_path / "store", seeded("er", TEXT)))
+    assert done.code == 2
+    assert "a method by the text and with a departure are needed" in one_line(done.err)
