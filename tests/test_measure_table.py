@@ -15,7 +15,7 @@ from handmade import made
 from test_measures import FINAL, HAND, hand
 from toys import class_benchmark
 
-from twofold import Run, Store, run
+from twofold import Run, Store, UserError, run
 from twofold.evaluation.measures import MEASURES
 from twofold.report.cells import cells
 from twofold.report.layouts import SIGNS, TABLES
@@ -186,3 +186,22 @@ def test_it_is_shown_indented_without_json(store: Path, twofold: Command) -> Non
     out = twofold("runs", "show", "--runs", str(store), "--method", "er").out
     assert re.search(r'^  "measures": \{\n    "min": ', out, re.M)
     assert json.loads(out)["method"] == "er"
+
+
+def test_only_some_of_the_metrics() -> None:
+    chosen = ["raw_avg", "min", "gap_depth"]
+    found = study_table("trajectories", cells([trained()]), metrics=chosen)
+    assert found.blocks[0].columns == ("raw AVG", "MIN", "gap depth")
+    with pytest.raises(UserError, match="unknown metric 'gap': did you mean 'gap_depth'"):
+        study_table("trajectories", [], metrics=["gap"])
+    with pytest.raises(UserError, match="unknown metric 'residual'"):
+        study_table("main", [], metrics=["residual"])
+
+
+def test_only_some_of_the_metrics_on_the_command_line(twofold: Command, tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    store.prepare()
+    store.save(trained())
+    out = twofold("table", "main", "--runs", store.folder, "--metrics", "avg").out
+    assert "| AVG" in out
+    assert "| MIN" not in out

@@ -14,6 +14,7 @@ EXAMPLES = """examples:
   twofold table main                                 from the runs in runs/
   twofold table main --profile published -o main.tex
   twofold table appendix --runs store --format csv
+  twofold table trajectories --metrics min,avg,residual,gap_depth
 """
 
 
@@ -30,6 +31,13 @@ def add(commands: Any) -> None:
         "table", metavar="TABLE", help="main, sota, timing, gamma, appendix or trajectories"
     )
     parser.add_argument("--profile", default="paper", help="paper (default) or published")
+    parser.add_argument(
+        "--metrics",
+        type=lambda text: text.split(","),
+        default=(),
+        metavar="NAME,...",
+        help="only these of the table's, such as min,avg",
+    )
     add_output_options(parser, FORMATS)
 
 
@@ -44,7 +52,7 @@ def act(args: argparse.Namespace) -> None:
         raise unknown("profile", args.profile, profiles.NAMES)
     make = f"twofold study run {TABLES[args.table].study}"
     make += "" if args.profile == "paper" else f" --profile {args.profile}"
-    table = study_table(args.table, cells_in(args.runs, make), args.profile)
+    table = study_table(args.table, cells_in(args.runs, make), args.profile, args.metrics)
     if not table.blocks:
         raise UserError(f"no run in {args.runs} belongs to this table: `{make}` makes them")
     write_text(table.render, args, FORMATS)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from twofold.errors import unknown
 from twofold.evaluation.measures import MEASURES
 
 NAMES = {
@@ -36,6 +39,11 @@ class Metric:
         """For programs: `min`, `seconds.training`, `seconds.training/er`."""
         return f"{self.name}/{self.relative_to}" if self.relative_to else self.name
 
+    @property
+    def short(self) -> str:
+        """As one asks for it: `min`, `gap_depth`, `raw_min`."""
+        return self.key.replace("raw_measures.", "raw_").replace("measures.", "")
+
 
 MIN, AVG = Metric("min", "MIN", thinned="≤"), Metric("avg", "AVG")
 SECONDS = Metric("seconds.training", "Time [s]", decimals=2, portable=False)
@@ -66,6 +74,14 @@ class Layout:
     bold: bool = False  # mark the highest of each group
     transposed: bool = False  # a row a method, a column a metric
     remark: str = ""
+
+    def only(self, names: Sequence[str]) -> Layout:
+        """With these metrics, in this order."""
+        own = {metric.short: metric for metric in self.metrics}
+        for name in names:
+            if name not in own:
+                raise unknown("metric", name, own)
+        return dataclasses.replace(self, metrics=tuple(own[name] for name in names))
 
 
 def label_of(method: str) -> str:

@@ -159,11 +159,14 @@ def title_of(benchmark: str) -> str:
     return Recipe.known[benchmark].title if benchmark in Recipe.known else benchmark
 
 
-def study_table(name: str, cells: Sequence[Cell], profile: str = "paper") -> StudyTable:
-    """One of the paper's tables, a name in TABLES, from these cells."""
+def study_table(
+    name: str, cells: Sequence[Cell], profile: str = "paper", metrics: Sequence[str] = ()
+) -> StudyTable:
+    """One of the paper's tables, a name in TABLES, from these cells; with these metrics, or all."""
     if name not in TABLES:
         raise unknown("table", name, TABLES)
-    return _table(name, _Source(TABLES[name], Shelf(cells), profile))
+    layout = TABLES[name].only(metrics) if metrics else TABLES[name]
+    return _table(name, _Source(layout, Shelf(cells), profile))
 
 
 @cache
