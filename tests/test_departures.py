@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from commandline import Command, one_line
 from handmade import gathered, seeded
+from matplotlib.axes import Axes
 
 from twofold import configure
 from twofold.errors import UserError
@@ -19,6 +20,7 @@ from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
 from twofold.report.cells import cells
 from twofold.report.departures import Effect, by_the_text, effects, in_force, render
+from twofold.report.figures.departures import departures_figure
 
 pytest_plugins = ["commandline_fixtures"]
 
@@ -148,6 +150,32 @@ def test_the_command(twofold: Command, tmp_path: Path) -> None:
     file = tmp_path / "effects.csv"
     assert twofold("departures", "--runs", store, "-o", file) == (0, "", "")
     assert file.read_text().startswith("departures,benchmark")
+
+
+def test_the_figure_shows_the_text_the_code_and_the_papers_number(
+    twofold: Command, tmp_path: Path
+) -> None:
+    published = seeded("er", [81.0, 83.0, 85.0], [90, 91, 92], profile="published")
+    alone = seeded("er", [79.0, 80.0, 81.0], [93, 94, 95], memory_grouping="class")
+    runs = [seeded("er", TEXT, [94, 94, 94]), published, alone]
+    avg, low = departures_figure(effects(gathered(*runs))).axes
+    assert [label.get_text() for label in avg.get_yticklabels()] == ["er: D1", "er: D1, D6"]
+    assert shown(avg) == {(94, 0), (94, 1), (94, 0), (91, 1), (91.9, 0), (91.9, 1)}
+    assert shown(low) == {(81, 0), (80, 0), (81, 1), (83, 1), (83.1, 0), (83.1, 1)}
+    assert [text.get_text() for text in avg.texts] == [
+        "  0.0\n  (−3.6 to +3.6)",  # 6.2053 / sqrt(3): two comparisons, two degrees of freedom
+        "  −3.0\n  (−6.6 to +0.6)",
+    ]
+    store = saved(tmp_path / "store", *runs)
+    for name in ("departures.png", "departures.svg"):
+        assert twofold("departures", "--runs", store, "-o", tmp_path / name) == (0, "", "")
+        assert (tmp_path / name).stat().st_size > 5000
+
+
+def shown(axes: Axes) -> set[tuple[float, float]]:
+    """Where the marks are."""
+    lines = [line for line in axes.lines if len(line.get_xdata()) == 1]
+    return {(round(line.get_xdata()[0], 6), line.get_ydata()[0]) for line in lines}
 
 
 def test_nothing_to_compare(twofold: Command, tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ from twofold.cli.parsing import Parser
 from twofold.errors import UserError
 
 FORMATS = ("md", "csv", "json")
+PICTURES = (".png", ".svg", ".pdf")
 EXAMPLES = """examples:
   twofold run rotated-mnist er --seeds 5             by the text
   twofold run rotated-mnist er --seeds 5 --memory-grouping class
   twofold departures                                 what D1 does, alone
+  twofold departures -o departures.png               beside the paper's numbers, as a figure
 """
 
 
@@ -39,4 +41,10 @@ def act(args: argparse.Namespace) -> None:
             f"no runs in {args.runs} to compare: a method by the text and with a departure are "
             "needed, such as er and er --memory-grouping class"
         )
-    write_text(lambda format: render(found, format), args, FORMATS)
+    if args.output and args.output.suffix.lower() in PICTURES:
+        from twofold.report.figures.departures import departures_figure
+        from twofold.report.figures.style import save_figure
+
+        save_figure(departures_figure(found), args.output)
+    else:
+        write_text(lambda format: render(found, format), args, FORMATS)

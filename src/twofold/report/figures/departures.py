@@ -1,0 +1,104 @@
+"""The text, the authors' code and the paper's numbers, method by method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from twofold.experiments.profiles import DEPARTURES
+from twofold.report.departures import Effect
+from twofold.report.figures.style import (
+    BLACK,
+    BLUE,
+    DOUBLE,
+    LARGE,
+    PALE,
+    STYLE,
+    VERMILLION,
+    add_note,
+    empty_figure,
+)
+from twofold.report.paper import printed
+from twofold.report.studytables import title_of
+from twofold.report.text import signed
+
+ROW, HEAD = 0.3, 0.55  # inches
+METRICS = ("avg", "min")
+MARKS = {
+    "the text": Line2D([], [], marker="o", linestyle="", color=BLUE, markerfacecolor="white"),
+    "with the departures of the code": Line2D([], [], marker="o", linestyle="", color=BLUE),
+    "the paper's number": Line2D([], [], marker="D", linestyle="", color=VERMILLION, markersize=4),
+}
+NOTE = (
+    "right: the effect of the departures, and the interval that all of a metric hold together with "
+    "95%; without one for fewer than three seeds"
+)
+
+
+def departures_figure(found: Sequence[Effect]) -> Figure:
+    """A block of rows for each benchmark and mode, a column a metric."""
+    blocks: dict[tuple[str, str], list[Effect]] = {}
+    for each in found:
+        blocks.setdefault((each.benchmark, each.mode), []).append(each)
+    heights = [HEAD + ROW * len(_rows(own)) for own in blocks.values()]
+    with mpl.rc_context(STYLE):
+        figure = empty_figure(DOUBLE, sum(heights) + 0.25)
+        panels = figure.subplots(len(blocks), 2, squeeze=False, height_ratios=heights)
+        for line, ((benchmark, mode), own) in zip(panels, blocks.items(), strict=True):
+            for axes, metric in zip(line, METRICS, strict=True):
+                _draw(axes, [each for each in own if each.metric == metric], _rows(own))
+                axes.set_title(f"{title_of(benchmark)}, {mode}: {metric.upper()} (%)", loc="left")
+            line[1].set_yticklabels([])
+        figure.legend(
+            MARKS.values(),
+            MARKS,
+            loc="outside upper center",
+            ncols=3,
+            fontsize=LARGE,
+            borderpad=0.2,
+        )
+        named = {name for each in found for name in each.departures}
+        words = [f"{each.name}: {each.words}" for each in DEPARTURES if each.name in named]
+        add_note(figure, [NOTE, "; ".join(words)])
+    return figure
+
+
+def _rows(effects: Sequence[Effect]) -> list[str]:
+    return list(dict.fromkeys(map(_label, effects)))
+
+
+def _label(effect: Effect) -> str:
+    return f"{effect.method}: {', '.join(effect.departures)}"
+
+
+def _draw(axes: Axes, effects: Sequence[Effect], rows: Sequence[str]) -> None:
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    axes.spines["left"].set_visible(False)
+    for each in effects:
+        y = rows.index(_label(each))
+        axes.axhline(y, color=PALE, linewidth=0.3, zorder=0)
+        axes.plot([each.text, each.code], [y, y], color=BLUE, linewidth=1.5, alpha=0.5, zorder=1)
+        axes.plot(each.code, y, "o", color=BLUE, markersize=6)
+        axes.plot(each.text, y, "o", color=BLUE, markersize=6, markerfacecolor="white")
+        address = (each.benchmark, each.mode, each.method, each.metric, each.lr, each.batch_size)
+        if number := printed(*address):
+            axes.errorbar(
+                number.mean, y, xerr=number.error, fmt="D", color=VERMILLION, markersize=3, zorder=3
+            )
+        axes.annotate(
+            _said(each), (1.0, y), xycoords=("axes fraction", "data"), va="center", color=BLACK
+        )
+    axes.margins(x=0.08)
+
+
+def _said(effect: Effect) -> str:
+    interval = " to ".join(signed(end) for end in effect.interval or ())
+    return f"  {signed(effect.effect)}" + (f"\n  ({interval})" if interval else "")
