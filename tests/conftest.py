@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tabled import papers_grid
 
 from twofold import datasets
 from twofold.errors import UserError
+from twofold.report.cells import Cell
 
 
 @pytest.fixture(autouse=True)
@@ -45,3 +47,9 @@ def need(data_folder):
         return data_folder
 
     return need
+
+
+@pytest.fixture(scope="session")
+def papers() -> list[Cell]:
+    """The paper's own grid, as the cells of runs that give its numbers."""
+    return papers_grid()
