@@ -48,6 +48,7 @@ class Effect:
     p: float | None
     p_corrected: float | None
     bound: str  # how MIN was judged, where it is an upper bound
+    remarks: tuple[str, ...]  # how the runs are smaller than the paper's
     commands: tuple[str | None, str | None]
 
 
@@ -116,6 +117,7 @@ def _same(config: Config) -> str:
 
 def _effect(pair: Pair, metric: str, result: Comparison) -> Effect:
     config, seeds = pair.code.config, tuple(pair.differences(metric))
+    less = Reductions.of(pair.code)
     text, code = (sum(cell.by_seed(metric)[seed] for seed in seeds) / len(seeds) for cell in pair)
     return Effect(
         tuple(each.name for each in in_force(config)),
@@ -129,7 +131,8 @@ def _effect(pair: Pair, metric: str, result: Comparison) -> Effect:
         code,
         seeds,
         **result._asdict(),
-        bound=Reductions.of(pair.code).schedule if metric == "min" else "",
+        bound=less.schedule if metric == "min" else "",
+        remarks=less.remarks(metric),
         commands=(pair.text.command(), pair.code.command()),
     )
 
@@ -152,14 +155,28 @@ def _markdown(found: Sequence[Effect]) -> str:
         judged = [interval or EMPTY, p_text(each.p), p_text(each.p_corrected)]
         counted = [*means, f"{len(each.seeds)}", signed(each.effect)]
         lines.append([*where, each.metric.upper(), *counted, *judged])
+    said = "\n".join(f"- {text}" for text in (*explained(found), *LIMITS))
+    return f"{markdown_table(lines, left=5)}\n\n{said}\n"
+
+
+def explained(found: Sequence[Effect]) -> list[str]:
+    """What the departures are, and what there is to say of the runs."""
     named = {name for each in found for name in each.departures}
     words = [f"{each.name}: {each.words}." for each in DEPARTURES if each.name in named]
-    bounds = dict.fromkeys(f"≤: an upper bound, {e.bound} only." for e in found if e.bound)
     settings = dict.fromkeys(
         f"{e.benchmark} {e.mode}: {Setting(e.lr, e.batch_size)}." for e in found
     )
-    said = "\n".join(f"- {text}" for text in (*words, *settings, *bounds, *LIMITS))
-    return f"{markdown_table(lines, left=5)}\n\n{said}\n"
+    bounds = dict.fromkeys(
+        f"MIN of {e.benchmark} {e.mode} is an upper bound (≤), {e.bound} only."
+        for e in found
+        if e.bound
+    )
+    smaller = dict.fromkeys(
+        f"{e.metric.upper()} of {e.benchmark} {e.mode} is not the paper's: {', '.join(e.remarks)}."
+        for e in found
+        if e.remarks
+    )
+    return [*words, *settings, *bounds, *smaller]
 
 
 def _json(found: Sequence[Effect]) -> str:

@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from twofold.experiments.profiles import DEPARTURES
-from twofold.report.departures import Effect
+from twofold.report.departures import Effect, explained
 from twofold.report.figures.style import (
     BLACK,
     BLUE,
@@ -35,8 +34,8 @@ MARKS = {
     "the paper's number": Line2D([], [], marker="D", linestyle="", color=VERMILLION, markersize=4),
 }
 NOTE = (
-    "right: the effect of the departures, and the interval that all of a metric hold together with "
-    "95%; without one for fewer than three seeds"
+    "Right: the effect of the departures, and the interval that all of a metric hold together with "
+    "95%; none for fewer than three seeds."
 )
 
 
@@ -62,9 +61,7 @@ def departures_figure(found: Sequence[Effect]) -> Figure:
             fontsize=LARGE,
             borderpad=0.2,
         )
-        named = {name for each in found for name in each.departures}
-        words = [f"{each.name}: {each.words}" for each in DEPARTURES if each.name in named]
-        add_note(figure, [NOTE, "; ".join(words)])
+        add_note(figure, [" ".join([NOTE, *explained(found)])])
     return figure
 
 
