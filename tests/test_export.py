@@ -66,7 +66,7 @@ def test_what_is_kept_is_every_bit_as_it_was(full: Path, small: Path) -> None:
         for name in ("config.json", "summary.json"):
             assert (copy / name).read_bytes() == (folder / name).read_bytes()
         old, new = pq.read_table(folder / "curves.parquet"), pq.read_table(copy / "curves.parquet")
-        left_out = {"loss", "loss_new", "loss_old", "norm_ratio", "unsolved", "logged"}
+        left_out = {"loss", "loss_new", "loss_old", "unsolved", "logged"}
         assert set(old.column_names) - set(new.column_names) == left_out
         for name in new.column_names:
             assert new[name].type == old[name].type
@@ -194,7 +194,7 @@ def test_tensorboard_says_what_is_missing(
     write_curves(run, tmp_path / "board")
     said = capsys.readouterr().err
     name = run.config.folder_name()
-    assert f"{name} has no loss, loss_new, loss_old, norm_ratio, unsolved\n" in said
+    assert f"{name} has no loss, loss_new, loss_old, unsolved\n" in said
     assert any((tmp_path / "board").rglob("events.*"))
 
 

@@ -14,8 +14,9 @@ from twofold.errors import UserError
 from twofold.experiments.runs import CONFIG, CURVES, SUMMARY
 from twofold.experiments.store import Store, identity_of
 
-# The columns that tables, measures, figures and the page read: all rows, every bit as it was.
-SHOWN = re.compile(r"iteration|task|projected|(raw_)?accuracy_\d+")
+# The columns that tables, measures, figures and the page read, and how long projections made the
+# step: all rows, every bit as it was.
+SHOWN = re.compile(r"iteration|task|projected|norm_ratio|(raw_)?accuracy_\d+")
 
 
 def export(folders: Sequence[Path], to: Path) -> tuple[int, int]:
