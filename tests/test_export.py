@@ -32,7 +32,9 @@ def whole_run(method: str, seed: int, length: int = 300) -> Run:
         name: random.random(length, np.float32)
         for name in ("loss", "loss_new", "loss_old", "norm_ratio", "unsolved", "logged")
     }
-    own["projected"] = random.integers(0, 2, length).astype(np.float32)
+    own["projected"] = (random.random(length) < 0.1).astype(np.float32)
+    longer = 1 + random.random(length, np.float32)
+    own["norm_ratio"] = np.where(own["projected"] > 0, longer, np.float32(1))
     if "ema" in method:
         raw = gap_accuracies(length, 3, seed + 1).astype(np.float32)
         own |= {f"raw_accuracy_{k + 1}": raw[k] for k in range(3)}
