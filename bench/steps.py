@@ -29,7 +29,7 @@ def rows() -> list[Row]:
 def _on_mnist() -> list[Row]:
     """In the third task."""
     targets = {
-        "agem": 1.1,
+        "agem": 1.15,
         "gem": 2.2,
         "ema": 1.03,
         "clip": 1.03,
