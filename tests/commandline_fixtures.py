@@ -14,7 +14,7 @@ import pytest
 from commandline import HALF, PER_CLASS, TINY, Command, Outcome, tiny
 
 from twofold.cli import main
-from twofold.experiments import local
+from twofold.experiments import estimate, local
 from twofold.experiments.config import Config
 from twofold.experiments.execution import make_in_store
 from twofold.experiments.store import Store
@@ -108,3 +108,10 @@ def run_tiny(
         return twofold(*tiny(toy, tmp_path / "out", methods), *options)
 
     return call
+
+
+@pytest.fixture
+def fixed_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that takes a second a pass, and nothing for anything else."""
+    speed = estimate.Speed(1.0, 0.0, 0.0)
+    monkeypatch.setattr(estimate, "calibrate", lambda net, image, precision: speed)

@@ -31,7 +31,7 @@ from twofold.experiments.store import Store
 if importlib.util.find_spec("ray") is None:
     pytest.skip("no Ray: pip install 'twofold[ray]'", allow_module_level=True)
 
-from twofold.experiments import ray_engine  # first: it sets what Ray reads when it is imported
+from twofold.experiments import ray_cluster, ray_engine  # first: what Ray reads is set there
 
 from ray.cluster_utils import Cluster  # isort: skip
 
@@ -182,7 +182,7 @@ def cluster(rays_folder: Path) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def joined(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster, with this process connected to its first node."""
-    with ray_engine._cluster(cluster.address, None):
+    with ray_cluster.cluster(cluster.address, None):
         yield cluster
 
 
@@ -437,11 +437,11 @@ def test_an_address_where_nothing_is(folder: Path, tmp_path: Path) -> None:
 
 
 def test_an_address_where_something_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_engine, "ANSWER", 3.0)
+    monkeypatch.setattr(ray_cluster, "ANSWER", 3.0)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         address = f"127.0.0.1:{mute.getsockname()[1]}"
         with pytest.raises(UserError, match=f"no Ray cluster at {address}"):
-            ray_engine._probe(address)
+            ray_cluster._probe(address)
 
 
 @pytest.mark.parametrize(

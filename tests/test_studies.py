@@ -1,10 +1,9 @@
-"""Studies: what they hold, against the paper's tables; narrowed, mistaken, run, foretold."""
+"""Studies: what they hold, against the paper's tables; narrowed, mistaken, run."""
 
 from __future__ import annotations
 
 import csv
 import functools
-import json
 import re
 import shlex
 import subprocess
@@ -15,17 +14,13 @@ from typing import Any
 
 import pytest
 from commandline import Command, one_line, process, runs_in
-from torch import nn
-from toys import class_benchmark
 
-from twofold import Method, Recipe, Routine, Store, datasets
+from twofold import Routine, Store
 from twofold.cli import study as study_command
 from twofold.errors import UserError
-from twofold.experiments import estimate, studies
+from twofold.experiments import studies
 from twofold.experiments.config import Config, configure
-from twofold.experiments.estimate import PAPER, Estimator, Load, Sizes, Speed, spoken
-from twofold.models import FlatModel
-from twofold.training import Settings, Training
+from twofold.experiments.estimate import PAPER
 
 pytest_plugins = ("commandline_fixtures",)
 
@@ -55,12 +50,6 @@ def written(tmp_path: Path) -> Any:
         return str(path)
 
     return write
-
-
-@pytest.fixture
-def fixed_speed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that takes a second a pass, and nothing for anything else."""
-    monkeypatch.setattr(estimate, "calibrate", lambda net, image, precision: Speed(1.0, 0.0, 0.0))
 
 
 @functools.cache
@@ -520,169 +509,3 @@ def test_a_part_of_the_main_table_tried_small(need: Any, tmp_path: Path) -> None
     assert set(frame["seed"]) == {142, 152}
     again = process(*words, "--json", timeout=120)
     assert len(again.objects) == again.err.count("was there already") == 2
-
-
-# Foretold
-
-
-def works(method: str, task: int, batch_norm: bool) -> tuple[float, ...]:
-    """Passes, images in them and images without gradients of an iteration, batch size 10."""
-    done = estimate.iteration(*Method.parse(method).make(), task, 10, batch_norm)
-    return done.passes, done.images, done.judged
-
-
-@pytest.mark.parametrize(
-    ("method", "plain", "batch_norm"),
-    [
-        ("finetune", (1, 10, 0), None),
-        ("gem", (3, 30, 0), None),  # new; a reference for each of two past tasks
-        ("agem", (2, 20, 0), None),  # new; a replay batch for the reference
-        ("er", (1, 20, 0), None),
-        ("er+gem", (3, 40, 0), None),
-        ("er+agem", (2, 20, 0), (1 + 2 / 3, 20 * (1 + 2 / 3), 0)),  # backward twice
-        ("er+agem(reference=frozen)", (2, 30, 0), None),
-        ("der", (1, 20, 0), None),
-        ("der+agem", (2, 20, 0), (1 + 2 / 3, 20 * (1 + 2 / 3), 0)),
-        ("bic", (1, 20, 20), None),  # the previous model sees both batches
-        ("joint", (1, 30, 0), (3, 30, 0)),  # with batch norm in three passes
-        ("joint+gem", (3, 50, 0), (5, 50, 0)),
-        ("joint+agem", (2, 30, 0), (3 + 2, 30 + 20, 0)),
-        ("joint+agem(reference=frozen)", (3, 50, 0), (5, 50, 0)),
-        ("er+clip+warmup+momentum-reset+ema", (1, 20, 0), None),  # ema: in evaluation alone
-        ("er+mega", (2, 20, 0), (1 + 2 / 3, 20 * (1 + 2 / 3), 0)),
-        ("er+pcgrad", (3, 40, 0), None),
-        ("er+sam", (2, 40, 0), None),  # everything again, at other weights
-        ("joint+sam", (2, 60, 0), (6, 60, 0)),
-        ("er+lpr(every=4,examples=100)", (1, 20, 25), None),  # the memory, at intervals
-    ],
-)
-def test_the_work_of_an_iteration_in_the_third_task(
-    method: str, plain: tuple[float, ...], batch_norm: tuple[float, ...] | None
-) -> None:
-    assert works(method, 3, False) == pytest.approx(plain)
-    assert works(method, 3, True) == pytest.approx(batch_norm or plain)
-    judged = 10 if method == "bic" else 0
-    assert works(method, 1, True)[:2] == ((2, 20) if "sam" in method else (1, 10))
-    assert works(method, 1, True)[2] in (0, judged)
-
-
-@pytest.mark.parametrize("batch_norm", [False, True])
-@pytest.mark.parametrize(
-    "method",
-    [
-        *("finetune", "gem", "agem", "er", "er+gem", "joint", "joint+gem", "bic"),
-        "er+sam",
-        "joint+sam",
-    ],
-)
-def test_the_images_are_those_that_training_forwards(method: str, batch_norm: bool) -> None:
-    settings = Settings(online=True, lr=0.01, batch_size=10, seed=1)
-    benchmark = class_benchmark(norm=batch_norm)
-    training = Training(benchmark, *Method.parse(method).make(), settings)
-    for task in (1, 2):
-        chosen, _ = training._start_task(task)
-        training.memory.add(training.objective.end_task(task, chosen))
-    _, rows = training._start_task(3)
-    seen: list[int] = []
-    training.net.module.register_forward_hook(lambda net, x, out: seen.append(len(x[0])))
-    training._iterate(3, 1, rows)
-    passes, images, _ = works(method, 3, batch_norm)
-    assert (len(seen), sum(seen)) == (passes, images)
-
-
-SMALL = Sizes(train=105, test=40, classes=5, image=(1, 4, 4))
-
-
-@pytest.mark.parametrize(
-    ("method", "options", "wanted"),
-    [
-        # 7 iterations a task; 3 evaluations (after 3, 6 and 7) of 20 images a task, and all 40
-        ("er", {}, Load(7 * 3, 7 * (10 + 20 + 20), (1 + 2 + 3) * (3 * 20 + 40))),
-        ("er", {"tasks": 2}, Load(7 * 2, 7 * (10 + 20), (1 + 2) * (3 * 20 + 40))),
-        ("finetune", {"eval_every": 1}, Load(21, 210, 6 * (7 * 20 + 40))),
-        # one pass over 105 images is 10 batches, unless 7 are the most
-        ("finetune", {"mode": "online"}, Load(21, 210, 6 * (3 * 20 + 40))),
-        ("finetune", {"mode": "online", "iterations": None}, Load(30, 300, 6 * (4 * 20 + 40))),
-        ("finetune", {"mode": "online", "batch_size": 50}, Load(6, 300, 6 * (1 * 20 + 40))),
-        ("finetune", {"eval_size": 1000}, Load(21, 210, 6 * (3 * 40 + 40))),
-        # the average is judged, and the weights that are trained
-        ("finetune+ema", {}, Load(21, 210, 2 * 6 * (3 * 20 + 40))),
-    ],
-)
-def test_the_work_of_a_run(method: str, options: dict[str, Any], wanted: Load) -> None:
-    usual = {"batch_size": 10, "iterations": 7, "eval_every": 3, "eval_size": 20}
-    config = configure("rotated-mnist", method, **{**usual, **options})
-    assert estimate.load_of(config, SMALL, batch_norm=False) == wanted
-
-
-def test_the_work_of_bic() -> None:
-    """From the second task on, a tenth of the memory is judged, too, to fit its bias."""
-    config = configure("split-cifar100", "bic", batch_size=10, iterations=1, tasks=2, eval_size=20)
-    held_out = 2 * SMALL.classes * 10
-    images = Load(2, 10 + 20, 20 + (20 + 40) + (2 * 20 + held_out + 2 * 40))
-    assert estimate.load_of(config, SMALL, batch_norm=True) == images
-
-
-@pytest.mark.real_data
-@pytest.mark.parametrize(
-    ("benchmark", "parts"), [("rotated-mnist", 1), ("domain-cifar100", 5), ("split-cifar100", 10)]
-)
-def test_the_published_sizes_are_the_datasets(benchmark: str, parts: int, need: Any) -> None:
-    """Of Mini-ImageNet, which nobody may hand out, there may be a part only."""
-    name = Recipe.find(benchmark).dataset
-    data = datasets.load(name, need(name))
-    sizes, (*size, channels) = PAPER[benchmark], data.train.images.shape[1:]
-    assert (sizes.train * parts, sizes.test * parts) == (
-        len(data.train.labels),
-        len(data.test.labels),
-    )
-    assert sizes.image == (channels, *size)
-
-
-def test_a_larger_network_is_slower(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock itself is tried: on networks so different that a busy machine shows it, too."""
-    monkeypatch.setattr(estimate, "TIMED", 0.02)
-    small, large = (
-        estimate.calibrate(FlatModel(nn.Sequential(nn.Flatten(), nn.Linear(49, width))), (1, 7, 7))
-        for width in (2, 2000)
-    )
-    assert 0 < small.judged < large.judged
-    assert large.image > 0
-
-
-def test_seconds_are_work_at_a_speed(fixed_speed: None) -> None:
-    config = configure("rotated-mnist", "er", iterations=10)
-    assert Estimator().seconds(config) == 30
-    assert Speed(1.0, 0.1, 0.01).seconds(Load(2, 30, 400)) == pytest.approx(2 + 3 + 4)
-
-
-def test_a_dry_run_sums_up(twofold: Command, fixed_speed: None, tmp_path: Path) -> None:
-    """3 tasks of 2000 iterations: 6000 s a run of ER; with A-GEM, two passes from task 2 on."""
-    words = ("study", "run", "main", "--benchmark", "rotated-mnist", "--mode", "offline")
-    words += ("--method", "er", "--method", "er+agem", "--out", str(tmp_path), "--dry-run")
-    done = twofold(*words, "--workers", 2)
-    assert done.out.splitlines() == [
-        "rotated-mnist  offline  er          5 runs,    0 done, 8 h 20 min of one core",
-        "rotated-mnist  offline  er+agem     5 runs,    0 done, 13 h 53 min of one core",
-        "main: 10 runs, 0 done, 10 to make",
-        "About 11 h 7 min on the CPU with 2 workers: an estimate, made on this machine.",
-    ]
-    assert "About 2 h 47 min on the CPU with 99" in twofold(*words, "--workers", 99).out
-    objects = twofold(*words, "--json").objects
-    assert objects == [
-        {"benchmark": "rotated-mnist", "mode": "offline", "method": method, "runs": 5, "done": 0,
-         "seconds": seconds}
-        for method, seconds in (("er", 30_000), ("er+agem", 50_000))
-    ]  # fmt: skip
-    assert json.dumps(objects)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "1 s"), (29.4, "29 s"), (30.1, "1 min"), (3569, "59 min"), (3571, "1 h 0 min"),
-        (12_000, "3 h 20 min"), (86_400, "1 d 0 h"), (187_200, "2 d 4 h"), (2_600_000, "30 d"),
-    ],
-)  # fmt: skip
-def test_times_in_words(seconds: float, text: str) -> None:
-    assert spoken(seconds) == text

@@ -21,7 +21,7 @@ Judged = Callable[[Tensor], Tensor]  # from logits to those whose largest is the
 CLOSE_FP32 = 1e-5  # folding changes logits by some 1e-6 of the largest
 CLOSE_BF16 = 0.01  # some ten times the median error seen on trained networks
 AUDIT_EVERY = 100  # evaluations
-PIXELS = 50 * 32 * 32  # in a chunk
+PIXELS = 50 * 32 * 32  # in a chunk in fp32
 
 
 class Predictor(Protocol):
@@ -109,14 +109,14 @@ def exact(net: FlatModel, sample: Tensor) -> Predictor:
 def rounded(net: FlatModel, sample: Tensor, sure: Predictor) -> Checked:
     """Predictions in bf16; those that are close are left to a sure predictor."""
     quick = Inference(net, torch.bfloat16)
-    chunk = 2 * chunk_size(net, sample)  # of half the bytes, twice as many fit the cache
-    return Checked(quick, sure, chunk, CLOSE_BF16)
+    return Checked(quick, sure, chunk_size(net, sample, torch.bfloat16), CLOSE_BF16)
 
 
-def chunk_size(net: FlatModel, sample: Tensor) -> int:
+def chunk_size(net: FlatModel, sample: Tensor, dtype: torch.dtype = torch.float32) -> int:
     """How many images at once: convolutions run fastest where their activations fit the cache."""
     if sample.dim() == 4 and net.has_convolutions and sample.device.type == "cpu":
-        return max(1, PIXELS // sample[0, 0].numel())
+        pixels = PIXELS * torch.float32.itemsize // dtype.itemsize
+        return max(1, pixels // sample[0, 0].numel())
     return 1000
 
 

@@ -133,9 +133,10 @@ class Speed:
 def calibrate(net: FlatModel, image: tuple[int, ...], precision: Precision = "fp32") -> Speed:
     """Time passes of two sizes, which tells what an image takes from what a pass does."""
     few, many = (4, 16) if net.has_batch_norm else (16, 256)
-    chunk = chunk_size(net, _random(1, image))
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    chunk = chunk_size(net, _random(1, image), dtype)
     velocity = torch.zeros_like(net.values)
-    judging = Inference(net, torch.bfloat16 if precision == "bf16" else torch.float32)
+    judging = Inference(net, dtype)
     judging.follow()
 
     def train(x: Tensor) -> None:

@@ -1,0 +1,143 @@
+"""A Ray cluster to make runs on: joined at an address, or started here, quietly."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from twofold.errors import UserError
+
+# Ray reads these when it is imported.
+os.environ.update(
+    {
+        # A cluster of our own is nobody else's business: this keeps it on 127.0.0.1.
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # otherwise it warns of the future
+        # Ask a silent node if it is still there after a minute, which is as soon as nodes permit,
+        # not after five, and wait 20 seconds for its answer, not two minutes.
+        "RAY_grpc_client_keepalive_time_ms": "65000",
+        "RAY_grpc_client_keepalive_timeout_ms": "20000",
+        **os.environ,
+    }
+)
+
+import ray
+from ray.exceptions import RayError
+
+DIAL, ANSWER = 5.0, 20.0  # seconds to reach an address, and for a cluster there to answer
+OBJECTS = 100 * 2**20  # bytes of shared memory in a cluster of our own: runs are small
+
+# Ray tries an address for minutes, and talks meanwhile: a process that can be stopped tries first.
+PROBE = """
+import logging, sys
+import ray
+try:
+    ray.init(sys.argv[1], log_to_driver=False, logging_level=logging.CRITICAL)
+except Exception as error:
+    sys.exit(" ".join(str(error).split()) or repr(error))
+"""
+
+
+@contextmanager
+def cluster(address: str | None, workers: int | None) -> Iterator[None]:
+    """The cluster at an address, one of our own, or the one this process is connected to."""
+    if ray.is_initialized():
+        yield
+        return
+    if address is not None:
+        _probe(address)
+    try:
+        try:
+            with _interrupts_put_off():
+                _connect(address, workers)
+        except (RayError, RuntimeError, ValueError, OSError) as error:
+            why = (str(error).strip() or repr(error)).splitlines()[0]
+            raise UserError(
+                f"can't {'join' if address else 'start'} a Ray cluster: {why}"
+            ) from error
+        yield
+    finally:
+        # A cluster that we joined goes on. What Ray has to say in the end is not for our output.
+        with _interrupts_put_off(), contextlib.redirect_stdout(io.StringIO()):
+            ray.shutdown()
+
+
+def _connect(address: str | None, workers: int | None) -> None:
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    if address is not None:
+        ray.init(address, **quiet)
+        return
+    ray.init(
+        "local",
+        num_cpus=workers,
+        include_dashboard=False,
+        object_store_memory=OBJECTS,
+        **quiet,
+    )
+
+
+@contextmanager
+def _interrupts_put_off() -> Iterator[None]:
+    """Ctrl-C counts afterwards: Ray, halfway up, would crash or leave processes behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    usual = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if heard:
+        raise KeyboardInterrupt
+
+
+def _probe(address: str) -> None:
+    """Complain now, in one line, if there is no cluster that this process can join."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=DIAL).close()
+        except OSError as error:
+            raise UserError(f"no Ray cluster at {address}: {error.strerror or error}") from None
+    try:
+        probe = [sys.executable, "-c", PROBE, address]
+        done = subprocess.run(probe, capture_output=True, text=True, timeout=ANSWER)
+    except subprocess.TimeoutExpired as error:
+        if b"Unauthenticated" in (error.stderr or b""):
+            why = f"the Ray cluster at {address} wants its token: set RAY_AUTH_MODE=token"
+        else:
+            why = (
+                f"no Ray cluster at {address}, or none that has this machine for a node "
+                f"(`ray start --address {address}` makes it one)"
+            )
+        raise UserError(why) from None
+    if done.returncode != 0:
+        why = done.stderr.strip().splitlines()[-1]
+        raise UserError(f"can't join the Ray cluster at {address}: {why}")
+
+
+class Hushed:
+    """Standard output without what threads of Ray print there, such as that a node was lost."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        if threading.current_thread().name.startswith("ray_"):
+            return len(text)
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
