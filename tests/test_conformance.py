@@ -9,7 +9,6 @@ import random
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional as F
 from toys import class_benchmark, domain_benchmark
 
 from twofold.errors import UserError
@@ -17,7 +16,7 @@ from twofold.experiments import checkpoints
 from twofold.method import Method
 from twofold.objectives import Objective
 from twofold.routines import Routine
-from twofold.training import Progress, Result, Settings, Training, initialised
+from twofold.training import Progress, Result, Settings, Training
 
 OBJECTIVES, ROUTINES = sorted(Objective.known), sorted(Routine.known)
 FROM_THE_START = {"clip", "sam"}  # all others leave the first task alone
@@ -232,39 +231,6 @@ def test_resetting_momentum_matters_from_the_second_task_on(objective):
     first = ITERATIONS + 1
     np.testing.assert_array_equal(kept.curves["loss"][:first], reset.curves["loss"][:first])
     assert (kept.curves["loss"][first:] != reset.curves["loss"][first:]).all()
-
-
-@pytest.mark.parametrize("where", PLACES)
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_er_is_torchs_sgd_on_the_weighted_loss(where, momentum):
-    """The whole loop against an ordinary one, fed with the same rows."""
-    objective, routines = Method.parse("er").make()
-    settings = Settings(False, 0.02, 8, seed=3, iterations=6, momentum=momentum)
-    benchmark = PLACES[where]
-    draws, passes = [], objective.passes
-    objective.passes = lambda draw: (draws.append(draw), passes(draw))[1]
-    training = Training(benchmark, objective, routines, settings)
-    result = training.run()
-
-    module = benchmark.model()
-    start = initialised(benchmark, 3, torch.device("cpu"))
-    module.load_state_dict(start.module.state_dict())
-    optimiser = torch.optim.SGD(module.parameters(), lr=0.02, momentum=momentum)
-    losses = []
-    for draw in draws:
-        x, t = draw.new.x, draw.task
-        logits = module(x if draw.old is None else torch.cat([x, draw.old.x]))
-        loss = F.cross_entropy(logits[: len(x)], draw.new.y) / t
-        if draw.old is not None:
-            loss = loss + (1 - 1 / t) * F.cross_entropy(logits[len(x) :], draw.old.y)
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        losses.append(loss.item())
-    assert len(losses) == 3 * 6
-    np.testing.assert_allclose(result.curves["loss"], losses, rtol=1e-3, atol=1e-5)
-    for key, value in training.net.module.state_dict().items():
-        torch.testing.assert_close(value, module.state_dict()[key], rtol=1e-3, atol=1e-4)
 
 
 def test_a_diverged_run_says_so_and_goes_on():

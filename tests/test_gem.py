@@ -72,6 +72,21 @@ def test_weights_are_quadprogs(constraints, gamma):
         np.testing.assert_allclose(v, expected, rtol=1e-8, atol=1e-9)
 
 
+def test_gradients_that_explode_are_projected_where_quadprog_gives_up():
+    """All scaled alike, a problem stays the same but for the ridge."""
+    given_up = 0
+    for seed in range(20):
+        g, G = problem(seed, 3)
+        expected = solve_dual(G @ G.T, G @ g, 0.5)
+        g, G = 1e4 * g, 1e4 * G
+        np.testing.assert_allclose(Gem().weights(G @ G.T, G @ g), expected, rtol=1e-6)
+        try:
+            by_quadprog(G @ G.T + RIDGE * np.eye(3), G @ g, 0.5)
+        except ValueError:
+            given_up += 1
+    assert given_up > 10  # which docs/replication.md tells
+
+
 def test_the_solver_minimises_the_dual_it_is_given():
     P, q = np.array([[2.0, -0.5], [-0.5, 1.0]]), np.array([-1.0, 0.3])
     v = solve_dual(P, q, 0.25)
