@@ -6,6 +6,8 @@ They stand between two lines, which a reader of the page does not see:
 
     <!-- end -->
 
+A script of ours may stand there, too: `python docs/longest_steps.py`.
+
 `make documents` puts there what the command prints or, if it writes a picture (--output), that
 picture, with the description that is there already. `--check` changes nothing, and fails if a
 command prints something else by now or a picture is not there.
@@ -18,6 +20,7 @@ import contextlib
 import io
 import os
 import re
+import runpy
 import shlex
 import sys
 from collections.abc import Sequence
@@ -27,7 +30,9 @@ from pathlib import Path
 from twofold.cli import main as twofold
 
 ROOT = Path(__file__).resolve().parent.parent
-BLOCK = re.compile(r"^<!-- made by: (twofold [^\n]+) -->$(.*?)^<!-- end -->$", re.M | re.S)
+BLOCK = re.compile(
+    r"^<!-- made by: ((?:twofold|python docs/)[^\n]+) -->$(.*?)^<!-- end -->$", re.M | re.S
+)
 EDGE = re.compile(r"^<!-- *(?:made by|end)\b", re.M)
 
 
@@ -90,10 +95,12 @@ def output_of(command: str) -> Path | None:
 @cache
 def printed(command: str) -> str:
     """What a command prints when it is carried out here."""
+    program, *words = shlex.split(command)
     with contextlib.redirect_stdout(io.StringIO()) as out:
-        code = twofold(shlex.split(command)[1:])
-    if code:
-        sys.exit(f"`{command}` failed")
+        if program == "python":
+            runpy.run_path(words[0])
+        elif twofold(words):
+            sys.exit(f"`{command}` failed")
     return out.getvalue()
 
 

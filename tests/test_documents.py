@@ -125,6 +125,16 @@ def test_a_picture_is_drawn_and_shown(build: ModuleType, root: Path) -> None:
     assert not picture.exists()
 
 
+def test_a_script_may_make_a_table(build: ModuleType, root: Path) -> None:
+    script = "from twofold import Store\nprint(len(Store('results').runs()), 'runs')\n"
+    (root / "docs" / "count.py").write_text(script)
+    (root / "README.md").write_text(block("python docs/count.py"))
+    assert build.main(["--check"], root) == 1
+    build.main([], root)
+    assert "\n2 runs\n" in (root / "README.md").read_text()
+    assert build.main(["--check"], root) == 0
+
+
 def test_real_runs(build: ModuleType, run_tiny: Command, tmp_path: Path) -> None:
     run_tiny("er;er+gem")
     (tmp_path / "docs").mkdir()

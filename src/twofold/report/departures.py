@@ -100,7 +100,7 @@ def effects(cells: Sequence[Cell]) -> list[Effect]:
 
 def _place(effect: Effect) -> tuple[Any, ...]:
     order = METRICS.index(effect.metric)
-    return effect.benchmark, effect.mode, effect.departures, effect.method, order
+    return effect.benchmark, effect.mode, effect.method, effect.departures, order
 
 
 def _pairs(cells: Sequence[Cell]) -> list[Pair]:

@@ -1,0 +1,37 @@
+"""A row a run of ER+GEM on CIFAR-100: how far projections lengthened its steps, and its end."""
+
+from __future__ import annotations
+
+from twofold import Run, Store
+from twofold.experiments.profiles import DEPARTURES
+from twofold.report.departures import in_force
+from twofold.report.studytables import title_of
+from twofold.report.text import markdown_table
+
+HEAD = ["benchmark", "mode", "departures", "seed", "projected", "longest step", "AVG"]
+
+
+def row(run: Run) -> list[str]:
+    config = run.config
+    departures = ", ".join(each.name for each in in_force(config)) or "none"
+    projected, ratio = run.curves["projected"].sum(), run.curves["norm_ratio"].max()
+    where = [title_of(config.benchmark), config.mode, departures, str(config.seed)]
+    return [*where, f"{projected:.0f}", f"{ratio:.1f}", f"{run.avg:.1f}"]
+
+
+def place(run: Run) -> tuple[str, float]:
+    """The longest step first."""
+    return run.config.benchmark, -run.curves["norm_ratio"].max()
+
+
+runs = [
+    run
+    for run in Store("results/departures").runs()
+    if run.config.method.startswith("er+gem") and "cifar" in run.config.benchmark
+]
+print(markdown_table([HEAD, *map(row, sorted(runs, key=place))], left=3))
+print("\n- projected: iterations in which the gradient was projected.")
+print("- longest step: the largest ratio of the projected gradient's norm to the gradient's.")
+for each in DEPARTURES:
+    if any(each in in_force(run.config) for run in runs):
+        print(f"- {each.name}: {each.words}.")
