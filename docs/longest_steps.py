@@ -8,14 +8,14 @@ from twofold.report.departures import in_force
 from twofold.report.studytables import title_of
 from twofold.report.text import markdown_table
 
-HEAD = ["benchmark", "mode", "departures", "seed", "projected", "longest step", "AVG"]
+HEAD = ["benchmark", "mode", "method", "departures", "seed", "projected", "longest step", "AVG"]
 
 
 def row(run: Run) -> list[str]:
     config = run.config
     departures = ", ".join(each.name for each in in_force(config)) or "none"
     projected, ratio = run.curves["projected"].sum(), run.curves["norm_ratio"].max()
-    where = [title_of(config.benchmark), config.mode, departures, str(config.seed)]
+    where = [title_of(config.benchmark), config.mode, config.method, departures, str(config.seed)]
     return [*where, f"{projected:.0f}", f"{ratio:.1f}", f"{run.avg:.1f}"]
 
 
@@ -29,7 +29,7 @@ runs = [
     for run in Store("results/departures").runs()
     if run.config.method.startswith("er+gem") and "cifar" in run.config.benchmark
 ]
-print(markdown_table([HEAD, *map(row, sorted(runs, key=place))], left=3))
+print(markdown_table([HEAD, *map(row, sorted(runs, key=place))], left=4))
 print("\n- projected: iterations in which the gradient was projected.")
 print("- longest step: the largest ratio of the projected gradient's norm to the gradient's.")
 for each in DEPARTURES:
