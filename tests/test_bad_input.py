@@ -161,7 +161,8 @@ def no_data(*_: object) -> None:
 def test_what_comes_after_an_option_is_explained(twofold: Command) -> None:
     """Mistakes of a kind: a second method, or a second seed, apart from the first."""
     wrong(twofold(*RUN, "--seeds", 2, "er+gem"), "'er+gem'", "METHOD")
-    wrong(twofold(*RUN, "--seed", 142, 152), "'152'")
+    wrong(twofold(*RUN, "--seed", 142, 152), "'152'", "write --seed 142,152")
+    wrong(twofold(*RUN, "--seed", 142, "er+gem"), "'er+gem'", "METHOD")
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,9 @@ from twofold.experiments.config import Config
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
 from twofold.report.cells import Cell, cells, mean_and_error
+from twofold.report.selection import Reductions, Shelf, preference
+
+pytest_plugins = ["commandline_fixtures"]
 
 
 def test_the_mean_and_its_standard_error() -> None:
@@ -220,3 +223,28 @@ def test_curves_that_can_not_be_read_are_answered_in_one_line(stored: Path) -> N
     run = Run.load(stored)
     with pytest.raises(UserError, match=r"curves\.parquet can't be read"):
         run.accuracy  # noqa: B018
+
+
+def test_runs_of_two_versions_of_a_plugin_are_two_cells(half: Path, registries: None) -> None:
+    """A table shows those of the file as it is now; alone, the others are marked."""
+    options = {"plugins": [str(half)]}
+
+    def runs(*lows: float) -> list[Run]:
+        own = seeded("er+half", lows, **options)
+        for run in own:
+            run.summary["plugins"] = run.config.plugin_digests()
+        return own
+
+    first = runs(80, 81, 82)
+    half.write_text(half.read_text() + "\n# another\n")
+    second = runs(90, 91)
+    old, new = found = cells([*first, *second])
+    assert (old.seeds, new.seeds) == ([142, 152, 162], [142, 152])
+    assert min(found, key=preference) is new
+    assert (Reductions.of(old).training, Reductions.of(new).training) == (
+        ("by another half.py",),
+        (),
+    )
+    assert len(Shelf(found).cells()) == 2
+    half.unlink()  # nothing is known then
+    assert Reductions.of(old).training == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import typing
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,16 @@ def test_the_document_tells_the_truth():
     assert sorted(listed) == sorted([*Routine.known, *Routine.families])
     titles = re.findall(r"^### ([\w-]+)$", text, re.MULTILINE)
     assert sorted([*titles, "sgd"]) == sorted(listed)
+
+
+@pytest.mark.parametrize("name", sorted(Routine.known))
+def test_the_document_names_every_choice_of_an_option(name):
+    text = (Path(__file__).parent.parent / "docs" / "routines.md").read_text()
+    section = text.partition(f"\n### {name}\n")[2].partition("\n#")[0]
+    for option, hint in typing.get_type_hints(Routine.find(name)).items():
+        if typing.get_origin(hint) is typing.Literal:
+            missing = [word for word in typing.get_args(hint) if f"`{word}`" not in section]
+            assert not missing, option
 
 
 def test_a_routine_of_ones_own_is_taken_to_turn_the_gradient():

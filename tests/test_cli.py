@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import re
@@ -20,7 +21,7 @@ from toys import class_benchmark
 from twofold import Run, datasets
 from twofold.cli import main
 from twofold.cli.run import EXAMPLES
-from twofold.experiments import config
+from twofold.experiments import config, studies
 from twofold.experiments.config import Config, configure
 from twofold.objectives import Objective
 from twofold.routines import Routine
@@ -93,7 +94,7 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     options = (
         "mode lr batch-size seed seeds profile iterations tasks eval-every eval-size data out "
         "memory-per-class memory-grouping whitening momentum reset-momentum workers device "
-        "plugin json"
+        "plugin json dry-run"
     )
     for option in options.split():
         assert re.search(rf"^ +--{option}\b", text, re.MULTILINE), option
@@ -131,6 +132,13 @@ def test_the_main_tables_settings(
     assert (made.eval_every, made.eval_size, made.memory_per_class) == (1, 1000, 100)
     (made,) = configs_of(benchmark, "er", "--mode", mode, "--lr", "1e-3", "--batch-size", 7)
     assert (made.lr, made.batch_size) == (0.001, 7)
+
+
+def test_the_second_tables_settings() -> None:
+    """Without --lr, a method of the study is made as the study makes it."""
+    for cell in studies.load("sota").cells:
+        made = configure(cell.config.benchmark, cell.config.method)
+        assert (made.lr, made.batch_size) == (cell.config.lr, cell.config.batch_size)
 
 
 @pytest.mark.parametrize(
@@ -390,6 +398,7 @@ def test_a_users_routine(run_tiny: Command, half: Path) -> None:
         "er;er+half;er+half(share=1)", "--plugin", half, "--json"
     ).objects
     assert (own["method"], whole["method"]) == ("er+half", "er+half(share=1.0)")
+    assert own["plugins"][-1] == hashlib.sha256(half.read_bytes()).hexdigest()
     columns = curves(whole["folder"])
     del columns["threads"]
     assert columns == curves(plain["folder"])

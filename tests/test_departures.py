@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -41,6 +42,9 @@ def names(benchmark: str, method: str, **options: Any) -> list[str]:
         ("rotated-mnist", "joint", ["D4", "D6"]),  # it stores all, however that is grouped
         ("rotated-mnist", "joint+gem", ["D2", "D6"]),
         ("rotated-mnist", "der", ["D1", "D6", "D7"]),
+        ("rotated-mnist", "finetune", ["D6"]),  # it has no memory
+        ("rotated-mnist", "finetune+clip(1.0)", ["D6"]),
+        ("rotated-mnist", "agem", ["D1", "D5", "D6"]),
         ("split-cifar100", "er", ["D6"]),
         ("split-cifar100", "er+gem", ["D2", "D6"]),
         ("split-cifar100", "bic+agem", ["D6", "D7"]),
@@ -56,6 +60,52 @@ def test_a_departure_alone() -> None:
     assert names("rotated-mnist", "er", memory_grouping="class") == ["D1"]
     assert names("rotated-mnist", CUMULATIVE) == ["D2"]
     assert names("rotated-mnist", "er", whitening="published") == ["D6"]
+    assert names("rotated-mnist", "joint(keep=20000)") == ["D4"]
+
+
+def test_what_the_authors_did_not_do_is_no_departure() -> None:
+    assert names("rotated-mnist", "joint(keep=5000)") == []
+    other = seeded("joint(keep=5000)", [70.0, 71.0, 72.0])
+    code = seeded("joint", TEXT, profile="published", whitening="train")
+    (low, _) = effects(gathered(seeded("joint", TEXT), other, code))
+    assert (low.departures, low.text, low.effect) == (("D4",), 81, 0)
+
+
+def test_runs_judged_on_fewer_images_do_not_count_beside_full_ones() -> None:
+    runs = [
+        seeded("er", TEXT, eval_size=size, **options)
+        for size in (100, 1000)
+        for options in ({}, {"memory_grouping": "class"})
+    ]
+    assert [each.remarks for each in effects(gathered(*runs))] == [(), ()]
+
+
+def test_learning_rates_are_told_apart() -> None:
+    runs = [
+        seeded("er", TEXT, lr=lr, **options)
+        for lr in (0.1, 0.01)
+        for options in ({}, {"memory_grouping": "class"})
+    ]
+    found = effects(gathered(*runs))
+    assert [each.lr for each in found] == [0.01, 0.01, 0.1, 0.1]
+    assert "| offline | 0.01 | 128 | er " in render(found)
+    titles = [axes.get_title(loc="left") for axes in departures_figure(found).axes]
+    assert titles[::2] == [
+        f"Rotated MNIST, offline (LR {lr}, BS 128): AVG (%)" for lr in (0.01, 0.1)
+    ]
+
+
+def test_a_component_that_is_not_at_hand_is_no_hindrance() -> None:
+    config = configure("rotated-mnist", "er", profile="published")
+    other = dataclasses.replace(config, components=[*config.components, ("mine", {})])
+    assert [each.name for each in in_force(other)] == ["D1", "D6"]
+
+
+def test_both_partners_reductions_are_said() -> None:
+    text = seeded("er", TEXT, eval_precision="bf16")
+    text[0].summary["audit"] = {"images": 2000, "differences": 3}
+    (low, _) = effects(gathered(text, seeded("er", TEXT, memory_grouping="class")))
+    assert low.remarks == ("judged in bf16 (3 of 2,000 audited predictions are others in fp32)",)
 
 
 @pytest.mark.parametrize("benchmark", ["rotated-mnist", "split-cifar100"])
@@ -114,7 +164,8 @@ def made_effects() -> list[Effect]:
 
 def test_the_table_says_what_they_are() -> None:
     text = render(made_effects())
-    assert "| D1         | rotated-mnist | offline | er     | MIN    | ≤ 81.0 | ≤ 83.0 |" in text
+    row = "| D1         | rotated-mnist | offline | 0.1 | 128 | er     | MIN    | ≤ 81.0 | ≤ 83.0 |"
+    assert row in text
     assert "- D1: one memory for all tasks of Rotated MNIST." in text
     assert "D2" not in text
     assert "MIN of rotated-mnist offline is an upper bound (≤), judged every 10 iterations" in text

@@ -6,11 +6,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from toys import domain_benchmark
 
 import twofold
+from twofold.benchmarks import Recipe
+from twofold.cli import main
 from twofold.discovery import import_file
 from twofold.routines import Routine
 
@@ -44,7 +47,7 @@ def test_the_readme_example_with_own_tensors_runs(tmp_path):
 
 
 def test_the_routine_of_contributing_works(tmp_path):
-    (code,) = python_blocks("CONTRIBUTING.md")
+    code, _ = python_blocks("CONTRIBUTING.md")
     (tmp_path / "sign.py").write_text(code)
     assert "sign" not in Routine.known
     try:
@@ -56,6 +59,29 @@ def test_the_routine_of_contributing_works(tmp_path):
             twofold.configure("rotated-mnist", "er+sign(-1)")
     finally:
         Routine.known.pop("sign", None)
+
+
+def test_the_benchmark_of_contributing_works(tmp_path):
+    file = tmp_path / "blobs.py"
+    file.write_text(python_blocks("CONTRIBUTING.md")[1])
+    try:
+        words = ("run", "blobs", "er", "er+gem", "--plugin", file, "--iterations", 5)
+        done = main([*map(str, words), "--out", str(tmp_path / "runs"), "--workers", "1"])
+        assert done == 0
+        frame = twofold.Store(tmp_path / "runs").frame()
+        assert frame.groupby("method").size().to_dict() == {"er": 15, "er+gem": 15}
+    finally:
+        Recipe.known.pop("blobs", None)
+
+
+def test_the_table_of_all_runs_has_each_tasks_part_of_min(tmp_path, monkeypatch):
+    """The example of docs/studies.md, and what is said of it."""
+    monkeypatch.chdir(tmp_path)
+    run = twofold.run(domain_benchmark(), "er", batch_size=10, eval_size=7, out="runs")
+    names: dict[str, Any] = {}
+    (code,) = python_blocks("docs/studies.md")
+    exec(code.replace("print(", "found = ("), names)
+    assert names["found"].tolist() == [pytest.approx(run.summary["minimum_of_task"][0])]
 
 
 @pytest.mark.parametrize("document", ["README.md", *map(str, Path("docs").glob("*.md"))])

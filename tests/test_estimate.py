@@ -11,7 +11,7 @@ from commandline import Command
 from torch import nn
 from toys import class_benchmark
 
-from twofold import Method, Recipe, datasets
+from twofold import Benchmark, Method, Recipe, datasets
 from twofold.experiments import estimate
 from twofold.experiments.config import configure
 from twofold.experiments.estimate import PAPER, Estimator, Load, Sizes, Speed, spoken
@@ -152,6 +152,19 @@ def test_seconds_are_work_at_a_speed(fixed_speed: None) -> None:
     assert Speed(1.0, 0.1, 0.01).seconds(Load(2, 30, 400)) == pytest.approx(2 + 3 + 4)
 
 
+def test_a_benchmark_of_ones_own_says_its_network(fixed_speed: None, registries: None) -> None:
+    """A recipe that builds its benchmark itself need not say it once more."""
+
+    class Own(Recipe, name="own"):
+        scenario, tasks, offline_iterations = "class", 3, 12
+
+        @classmethod
+        def build(cls, *_: Any) -> Benchmark:
+            return class_benchmark()
+
+    assert Estimator().seconds(configure("own", "er", iterations=2)) == 6
+
+
 def test_a_dry_run_sums_up(twofold: Command, fixed_speed: None, tmp_path: Path) -> None:
     """3 tasks of 2000 iterations: 6000 s a run of ER; with A-GEM, two passes from task 2 on."""
     words = ("study", "run", "main", "--benchmark", "rotated-mnist", "--mode", "offline")
@@ -171,6 +184,21 @@ def test_a_dry_run_sums_up(twofold: Command, fixed_speed: None, tmp_path: Path) 
         for method, seconds in (("er", 30_000), ("er+agem", 50_000))
     ]  # fmt: skip
     assert json.dumps(objects)
+
+
+def test_a_dry_run_of_single_runs(run_tiny: Command, fixed_speed: None, tmp_path: Path) -> None:
+    """In the same words; 2 tasks of 2 iterations, and a second pass for A-GEM."""
+    told = run_tiny("er;er+agem", "--seeds", 2, "--workers", 1, "--dry-run")
+    assert told.out.splitlines() == [
+        "tiny  offline  er          2 runs,    0 done, 8 s of one core",
+        "tiny  offline  er+agem     2 runs,    0 done, 12 s of one core",
+        "tiny: 4 runs, 0 done, 4 to make",
+        "About 20 s on the CPU with 1 worker: an estimate, made on this machine.",
+    ]
+    assert not (tmp_path / "out").exists()
+    assert run_tiny("er").code == 0
+    (made,) = run_tiny("er", "--dry-run", "--json").objects
+    assert (made["runs"], made["done"], made["seconds"]) == (1, 1, 0)
 
 
 @pytest.mark.parametrize(

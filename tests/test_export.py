@@ -1,14 +1,15 @@
-"""`twofold runs export`: a smaller store that shows the same."""
+"""`twofold runs`: which runs are meant; and `export`, a smaller store that shows the same."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from commandline import Command, leftovers, one_line, runs_in, tiny
+from commandline import Command, Outcome, leftovers, one_line, runs_in, tiny
 from made_runs import gap_accuracies, made_run
 
 from twofold import Run, Store, UserError
@@ -215,7 +216,7 @@ def test_mistakes_take_one_line_and_leave_nothing(
         (("export", "--to", full), f"{full} is where the runs are"),
         (("export", "--to", tmp_path / "link"), "is where the runs are"),
         (("export", "--to", tmp_path / "file"), f"can't write to {tmp_path / 'file'}"),
-        (("export", "--to", new, "--method", "bic"), f"no run in {full} matches"),
+        (("export", "--to", new, "--method", "bic"), "unknown method 'bic'"),
         (("export", "0123456789", "--to", new), "there is no run '0123456789'"),
         (("exprot", "--to", new), "did you mean 'export'"),
     ):
@@ -236,3 +237,96 @@ def test_a_damaged_run_is_named_and_left_out(full: Path, twofold: Command, tmp_p
     alone = twofold("runs", "export", damaged.name, "--runs", full, "--to", tmp_path / "other")
     assert alone.code == 2
     assert f"there is no run {damaged.name!r}" in alone.err
+
+
+# Which runs are meant
+
+
+def acted(twofold: Command, action: str, store: Path, *options: object) -> Outcome:
+    to = ("--to", store.parent / "to") if action == "export" else ()
+    return twofold("runs", action, "--runs", store, *to, *options)
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        ("list", "er\\+gem "),
+        ("show", '"method": "er\\+gem"'),
+        ("verify", "3 of 3 runs are"),
+        ("remove", "3 runs removed"),
+        ("export", "3 runs exported"),
+    ],
+)
+def test_a_method_may_be_written_in_more_than_one_way(
+    action: str, said: str, full: Path, twofold: Command
+) -> None:
+    done = acted(twofold, action, full, "--method", "er + gem(0.5, violated)")
+    assert done.code == 0, done.err
+    assert len(re.findall(said, done.out)) == (3 if action in ("list", "show") else 1)
+    assert "always" not in done.out
+
+
+@pytest.mark.parametrize("action", ["list", "show", "verify", "remove", "export"])
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--benchmark", "rotated-mist", "unknown benchmark 'rotated-mist': did you mean 'rotated-"),
+        ("--mode", "onlin", "unknown mode 'onlin': did you mean 'offline'? (there are offline)"),
+        ("--method", "er+gme", "unknown method 'er+gme': did you mean 'er+gem'? (there are er, "),
+        ("--method", "er+agem", "unknown method 'er+agem': did you mean 'er+gem'?"),
+        ("--profile", "published", "unknown profile 'published' (there are paper)"),
+        ("--lr", "0.5", "unknown lr '0.5'"),
+        ("--batch-size", "10", "unknown batch size '10'"),
+        ("--seed", "142,7", "unknown seed '7' (there are 142, 152, 162)"),
+    ],
+)
+def test_a_value_that_no_run_has_is_a_mistake(
+    action: str, option: str, value: str, message: str, full: Path, twofold: Command
+) -> None:
+    done = acted(twofold, action, full, option, value)
+    assert (done.code, done.out) == (2, "")
+    assert one_line(done.err).startswith(message)
+    assert len(runs_in(full)) == 12
+
+
+def test_values_that_no_run_has_together(full: Path, twofold: Command) -> None:
+    other = made_run("er", gap_accuracies(60, 3, 1), mode="online")
+    Store(full).save(other)
+    done = twofold("runs", "--runs", full, "--mode", "online", "--method", EMA)
+    assert (done.code, done.out) == (2, "")
+    assert f"no run in {full} matches all of that" in one_line(done.err)
+
+
+def test_verify_looks_at_what_the_filters_say(full: Path, twofold: Command) -> None:
+    gem = next(folder for folder in Store(full).folders() if "-er+gem-" in folder.name)
+    (gem / "curves.parquet").write_bytes(b"")
+    assert acted(twofold, "verify", full, "--method", "er").out.startswith("3 of 3 runs")
+    done = acted(twofold, "verify", full, "--method", "er+gem")
+    assert (done.code, done.out.splitlines()[0]) == (1, f"{gem}: curves.parquet is damaged")
+    (gem / "summary.json").write_text("{}")  # nobody can tell any more which run that was
+    done = acted(twofold, "verify", full, "--method", "er")
+    assert (done.code, done.out.splitlines()[1]) == (1, "3 of 4 runs are as they were written")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("runs", "runs verify", "runs export --to to", "table main", "verdicts", "departures"),
+        *("report", "figure gap rotated-mnist"),
+    ],
+)
+def test_a_folder_without_runs(
+    command: str, twofold: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No runs are a mistake, and what the folder is instead is said."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("all/one", "all/and-another", "empty"):
+        Store(name).prepare()
+    for folder, message in (
+        ("all", "all holds stores: all/and-another, all/one; name one of them"),
+        ("empty", "there are no runs in empty: `twofold "),
+        ("none", "there is no folder none: `twofold "),
+    ):
+        done = twofold(*command.split(), "--runs", folder)
+        assert (done.code, done.out) == (2, "")
+        assert one_line(done.err).startswith(message)

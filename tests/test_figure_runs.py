@@ -173,8 +173,8 @@ def test_the_notes_say_the_setting_and_the_seeds():
     assert note(alone) == "rotated-mnist, offline, lr 0.1, batch size 128: one seed"
     runs = [two_tasks("er", accuracy, seed) for seed in (1, 2, 3)]
     runs += [two_tasks("joint", accuracy, seed, lr=0.01) for seed in (1, 2)]
-    seeds = "rotated-mnist, offline, batch size 128: mean ± standard error over 3 seeds (joint 2)"
-    assert note(compare_figure(runs)) == seeds
+    setting = "rotated-mnist, offline, lr 0.1 (joint 0.01), batch size 128"
+    assert note(compare_figure(runs)) == f"{setting}: mean ± standard error over 3 seeds (joint 2)"
     published = two_tasks("er", accuracy, profile="published", mode="online")
     assert note(gap_figure([published])) == (
         "rotated-mnist, online, lr 0.01, batch size 10, profile published: one seed"
@@ -225,10 +225,7 @@ def test_the_command_says_what_it_left_out_and_which_setting_it_chose(tmp_path, 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (
-            ["--runs", "nowhere"],
-            "there are no runs in nowhere: make some with `twofold run rot",
-        ),
+        (["--runs", "nowhere"], "there is no folder nowhere: `twofold run rotated-mnist er"),
         (["--mode", "online"], "no runs of rotated-mnist, online, paper: make them with `twofold"),
         (["-o", "gap.gif"], "a figure's name must end in .png, .svg or .pdf, not 'gap.gif'"),
         (["--lr", "0.5"], "no runs with lr 0.5: there are 0.01, 0.1"),

@@ -232,6 +232,21 @@ def test_a_solver_without_an_answer_keeps_the_gradient_and_is_counted(monkeypatc
     assert (taken.log["unsolved"], taken.log["projected"]) == (1.0, 0.0)
 
 
+def test_nearly_parallel_references_are_projected_all_the_same():
+    """In single precision their GG' is indefinite; it is computed again in double."""
+    random = np.random.default_rng(0)
+    base = 10 * random.normal(size=100_000) / np.sqrt(100_000)
+    rows = np.cumsum([base + 0.01 * random.normal(size=base.size) / 30 for _ in range(9)], 0)
+    G, g = (torch.tensor(values, dtype=torch.float32) for values in (rows, -base))
+    single = (G @ G.T).double().numpy() + RIDGE * np.eye(9)
+    assert np.linalg.eigvalsh(single)[0] < 0
+    taken = step(G)
+    direction = Gem().direct(g, taken)
+    assert (taken.log["projected"], taken.log["unsolved"]) == (1.0, 0.0)
+    v = solve_dual(rows @ rows.T + RIDGE * np.eye(9), rows @ -base, 0.5)
+    np.testing.assert_allclose(direction, -base + v @ rows, rtol=1e-3, atol=1e-3)
+
+
 def test_an_indefinite_problem_has_no_solution():
     assert solve_dual(-np.eye(2), np.ones(2), 0.0) is None
 

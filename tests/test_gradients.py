@@ -300,9 +300,12 @@ def test_a_routine_gets_one_frozen_gradient_a_past_task(method, norm):
     ],
 )
 def test_a_routine_gets_the_frozen_gradient_of_the_replay_batch(method, needs, norm):
+    where = affine_entries(network(norm)[0])
     for one in watched(method, needs, norm):
         old = one.draw.old
         expected = vector(one.plain, F.cross_entropy(one.plain(old.x), old.y))
+        if method == "joint":  # the authors' Joint+A-GEM leaves them out, their ER+A-GEM does not
+            expected[where] = 0
         torch.testing.assert_close(one.step.old, expected, rtol=1e-3, atol=1e-5)
 
 

@@ -280,6 +280,8 @@ def test_the_command_writes_the_page_and_says_how_to_open_it(store, capsys, monk
     assert main(["report", "runs", "-o", "made/here.html"]) == 0
     assert Path("made/here.html").read_bytes() == page.read_bytes()
     assert main(["report"]) == 0  # of ./runs
+    assert main(["report", "--runs", "runs", "-o", "again.html"]) == 0
+    assert Path("again.html").read_bytes() == page.read_bytes()
 
 
 def test_runs_with_components_of_ones_own_need_their_files_no_more(run_tiny, half, tmp_path):
@@ -298,7 +300,8 @@ def test_runs_with_components_of_ones_own_need_their_files_no_more(run_tiny, hal
     ("words", "message"),
     [
         (["nowhere"], "there is no folder nowhere: `twofold run` makes one"),
-        (["empty"], "there are no runs in empty: make some with `twofold run`"),
+        (["empty"], "there are no runs in empty: `twofold run` makes them"),
+        (["runs", "--runs", "runs"], "STORE and --runs say the same: leave one out"),
         (["runs", "-o", "file/page.html"], "can't write file/page.html: "),
         (["runs", "--serve", "-o", "page.html"], "--serve writes no file: leave --output out"),
         (["runs", "--port", "8000"], "--port is for --serve"),

@@ -29,7 +29,7 @@ from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
 
 if importlib.util.find_spec("ray") is None:
-    pytest.skip("no Ray: pip install 'twofold[ray]'", allow_module_level=True)
+    pytest.skip("no Ray: pip install -e '.[ray]'", allow_module_level=True)
 
 from twofold.experiments import ray_cluster, ray_engine  # first: what Ray reads is set there
 
@@ -470,4 +470,5 @@ def test_without_ray(
     more = ("--plugin", folder / "blobs.py", "--out", tmp_path / "out", "--engine", "ray")
     done = twofold("run", "blobs", "er", *more)
     assert done.code == 2
-    assert one_line(done.err) == "the ray engine needs Ray: pip install 'twofold[ray]'"
+    way = "in twofold's folder, pip install -c constraints.txt -e '.[ray]'"
+    assert one_line(done.err) == f"the ray engine needs Ray: {way}"

@@ -240,6 +240,16 @@ def test_every_option_of_a_run_can_be_said(written: Any) -> None:
     )  # fmt: skip
 
 
+def test_the_document_names_every_key_and_option() -> None:
+    text = (Path(__file__).parent.parent / "docs" / "studies.md").read_text()
+    keys = re.search(r"Further keys of a grid [^:]*: (.*?)\.", text, re.DOTALL)
+    assert keys
+    named = {"benchmark", "method", "lr", *re.findall(r"`(\w+)`", keys[1])}
+    assert named == {*studies._kinds()}
+    for option in (*study_command.NARROWING, *study_command.REPLACING, "plugin", "per_gpu"):
+        assert f"`--{option.replace('_', '-')}" in text, option
+
+
 def test_the_same_run_twice_is_one(written: Any) -> None:
     text = GOOD.replace('"er",', '"er", "er+sgd", "er+gem",') + GOOD.partition("[1, 2]")[2]
     assert len(studies.load(written(text)).configs()) == len(studies.load(written(GOOD)).configs())
@@ -370,6 +380,8 @@ def test_a_file_that_is_not_text(tmp_path: Path, twofold: Command) -> None:
         ("main --iterations 3 --eval-every 2 --eval-size 10 --memory-per-class 5", 240),
         ("main --benchmark split-mini-imagenet --tasks 11", 60),
         ("main --profile published", 240),
+        ("timing --eval-schedule dense:10:500", 15),
+        ("trajectories --eval-every 10 --method er", 20),
     ],
 )
 def test_the_runs_of_a_command(
@@ -403,6 +415,11 @@ def test_the_runs_of_a_command(
         ("--memory-per-class 0", "main: "),
         ("--plugin no.py", "is not a Python file"),
         ("--benchmrak x", "did you mean '--benchmark'"),
+        ("--seed 142 152 162 --json", "'152' is out of place: write --seed 142,152,162"),
+        ("--lr 0.1 0.01", "'0.01' is out of place: write --lr 0.1,0.01"),
+        ("--method er er+gem", "'er+gem' is out of place: write --method er --method er+gem"),
+        ("--method er,er+gem", "--method: takes one method: write --method er --method er+gem"),
+        ("--method gem(1,always),er", "write --method 'gem(1,always)' --method er"),
     ],
 )
 def test_a_mistake_in_a_command(args: str, named: str, twofold: Command, tmp_path: Path) -> None:
@@ -416,6 +433,17 @@ def test_what_is_replaced_holds_for_all_runs() -> None:
     study = studies.load("sota").replacing({"iterations": 3, "profile": "published", "tasks": 2})
     assert {(c.iterations, c.tasks, c.profile) for c in study.configs()} == {(3, 2, "published")}
     assert {c.components[0][1]["augment"] for c in study.configs()} == {"pad"}
+
+
+def test_of_two_ways_to_say_when_to_judge_the_one_given_replaces_both() -> None:
+    timing = studies.load("timing").replacing({"eval_schedule": "dense:10:500"})
+    assert {(c.eval_schedule, c.eval_every) for c in timing.configs()} == {("dense:10:500", 1)}
+    sparse = studies.load("trajectories").replacing({"eval_every": 10})
+    assert {(c.eval_schedule, c.eval_every) for c in sparse.configs()} == {("every", 10)}
+    with pytest.raises(UserError, match="leave eval every 2 out"):
+        studies.load("main").replacing({"eval_every": 2, "eval_schedule": "dense:10:5"})
+    rest = studies.load("timing").replacing({"eval_size": 5})
+    assert {c.eval_every for c in rest.configs()} == {1_000_000}
 
 
 @pytest.mark.parametrize("example", study_command.EXAMPLES.splitlines()[1:-1])

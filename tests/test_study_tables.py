@@ -104,6 +104,11 @@ def test_a_method_alone_in_its_group_is_compared_with_nothing() -> None:
     assert bold(seeded("er", [80, 81]), seeded("joint+gem", [80, 81])) == []
 
 
+def test_without_a_standard_error_nothing_is_bold() -> None:
+    assert bold(seeded("er", [80, 81]), seeded("er+gem", [90])) == []
+    assert bold(seeded("er", [90, 91]), seeded("er+gem", [80])) == ["er"]
+
+
 def test_runs_that_were_not_judged_alike_are_not_ranked() -> None:
     thinned = seeded("er+gem", [90, 91], eval_every=10)
     table = study_table("main", gathered(seeded("er", [80, 81]), thinned))
@@ -228,6 +233,12 @@ def test_bf16_counts_as_fp32_unless_an_audit_found_a_difference(different: int) 
     assert number(table, "er").remarks == (said if different else ())
     assert number(table, "er").difference == pytest.approx(83 - 83.1)
     assert number(table, "er", "avg").remarks == ()
+
+
+def test_of_runs_that_count_the_same_those_with_more_seeds_are_shown() -> None:
+    rounded = seeded("er", [82, 84, 86], eval_precision="bf16")
+    table = study_table("main", gathered(seeded("er", [80]), rounded))
+    assert number(table, "er").value == (84, pytest.approx(math.sqrt(4 / 3)))
 
 
 # The choice of learning rate and batch size

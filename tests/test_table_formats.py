@@ -297,10 +297,7 @@ def test_the_command_writes_what_the_name_says(twofold: Command, store: Path) ->
         ("main --format latx", "did you mean 'latex'?"),
         ("sota", "belongs to this table: `twofold study run sota` makes them"),
         ("main --profile published", "`twofold study run main --profile published` makes them"),
-        (
-            "main --runs nowhere",
-            "there are no runs in nowhere: `twofold study run main` makes them",
-        ),
+        ("main --runs nowhere", "there is no folder nowhere: `twofold study run main` makes one"),
         ("main -o table.txt", "what format is table.txt? Say --format md|latex|csv|json|html"),
     ],
     ids=["table", "profile", "format", "others", "other-profile", "empty", "suffix"],

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,47 @@ def test_the_published_er_and_er_gem_have_different_memories() -> None:
     more = [*found, *cells(mended)]
     assert unpaired(more) == []
     assert {v.profile for v in verdicts(more)} == {"published"}
+
+
+def test_the_published_joint_and_joint_gem_store_otherwise() -> None:
+    """The partner that is missing is said so that the command makes it: with keep=none."""
+    gem = seeded("joint+gem", [81, 82, 84], profile="published")
+    (sentence,) = unpaired(gathered(gem, seeded("joint", PLAIN, profile="published")))
+    assert "run rotated-mnist 'joint(keep=none)'" in sentence
+    asked = {"profile": "published", "memory_grouping": "class-task"}
+    assert asked["memory_grouping"] in sentence
+    assert unpaired(gathered(gem, seeded("joint(keep=none)", PLAIN, **asked))) == []
+
+
+def test_reservations_about_plain_sgds_runs_are_said_too() -> None:
+    plain = seeded("er", PLAIN, eval_precision="bf16")
+    plain[0].summary["audit"] = {"images": 2000, "differences": 500}
+    (found, _) = verdicts(gathered(plain, seeded("er+gem", [81, 82, 84])))
+    assert "500 of 2,000 audited predictions are others in fp32" in found.sentence
+
+
+def test_comparisons_that_look_alike_are_told_apart() -> None:
+    small = {"memory_per_class": 50}
+    runs = [seeded("er", PLAIN), seeded("er", PLAIN, **small), seeded("er+gem", [81, 82, 84])]
+    runs.append(seeded("er+gem", [82, 84, 83], **small))
+    sentences = [v.sentence for v in verdicts(gathered(*runs)) if v.hypothesis == "H1"]
+    assert [" With memory per class 100." in sentences[0], " class 50." in sentences[1]] == [
+        True
+    ] * 2
+    assert "With" not in against([1, 2, 4]).sentence
+
+
+def test_an_objective_that_is_not_at_hand_has_verdicts_all_the_same() -> None:
+    runs = [seeded("er", PLAIN), seeded("er+gem", [81, 82, 84])]
+
+    def renamed(run: Run) -> Run:
+        config = run.config
+        components = [("mine", {"share": 0.5}), *config.components[1:]]
+        method = config.method.replace("er", "mine(share=0.5)")
+        return replace(run, config=replace(config, method=method, components=components))
+
+    found = verdicts(gathered(*([renamed(run) for run in own] for own in runs)))
+    assert [(v.objective, v.routine) for v in found] == [("mine(share=0.5)", "gem")] * 2
 
 
 def test_no_seed_in_common_is_no_pair() -> None:
@@ -460,7 +502,7 @@ def test_the_command(twofold: Command, store: Path) -> None:
         ("--profile published", "a routine and plain SGD on one objective are needed"),
         ("--profile papr", "unknown profile 'papr': did you mean 'paper'?"),
         ("--format latex", "invalid choice: 'latex'"),
-        ("--runs nowhere", "there are no runs in nowhere: `twofold study run main` makes them"),
+        ("--runs nowhere", "there is no folder nowhere: `twofold study run main` makes one"),
     ],
     ids=["nothing", "profile", "format", "empty"],
 )

@@ -19,6 +19,11 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
     return UserError(f"unknown {kind} {name!r}{hint} {listed}")
 
 
+def missing(what: str, extra: str) -> UserError:
+    """A package of an optional extra. twofold is on no index: it is installed from its folder."""
+    return UserError(f"{what}: in twofold's folder, pip install -c constraints.txt -e '.[{extra}]'")
+
+
 def closest(name: str, names: Iterable[str]) -> str | None:
     """The name that was probably meant, whatever its case."""
     lower = {known.lower(): known for known in names}

@@ -211,12 +211,9 @@ class Training:
 
     def _iterations(self, examples: int) -> int:
         """Of a task: one pass in online mode, without the last partial batch."""
-        cap = self.settings.iterations
-        if self.settings.online:
-            passes = examples // self.settings.batch_size
-            return passes if cap is None else min(cap, passes)
-        iterations = self.benchmark.offline_iterations
-        return iterations if cap is None else min(cap, iterations)
+        one_pass, offline = examples // self.settings.batch_size, self.benchmark.offline_iterations
+        count = one_pass if self.settings.online else offline
+        return min(count, self.settings.iterations or count)
 
     def _iterate(self, task: int, n: int, rows: Rows) -> dict[str, Tensor | float]:
         # 1. Sample: the current batch, and what is to be replayed.
@@ -299,7 +296,9 @@ class Training:
         if draw.old is not None and self._needs_own_pass(draw):
             pieces = zip(*(part.split(self.settings.batch_size) for part in draw.old), strict=True)
             batches = [Batch(*piece) for piece in pieces]
-            old, step.old_loss = frozen_gradient(self.net, batches, affine=True)
+            # As the authors' code, whose full replay leaves batch norm's scale and shift out.
+            affine = self.objective.replays != "each"
+            old, step.old_loss = frozen_gradient(self.net, batches, affine)
             step.old = old.clone()
 
     def _gradient_at(self, passes: list[Pass], values: Tensor) -> Tensor:
@@ -343,6 +342,11 @@ def needs_of(routines: Sequence[Routine]) -> Needs:
     return functools.reduce(operator.or_, (routine.asks() for routine in routines), Needs.NOTHING)
 
 
+def replays(objective: Objective, routines: Sequence[Routine]) -> bool:
+    """Whether the method uses a memory."""
+    return objective.replays != "nothing" or bool(needs_of(routines) & Needs.REPLAY)
+
+
 def check_method(
     objective: Objective,
     routines: list[Routine],
@@ -360,8 +364,7 @@ def check_method(
             "routines of one method must agree on the old-data gradient: "
             "all with agem's reference=objective, or all with frozen"
         )
-    replays = objective.replays != "nothing" or needs & Needs.REPLAY
-    if replays and not objective.stores_all and memory_per_class == 0:
+    if replays(objective, routines) and not objective.stores_all and memory_per_class == 0:
         raise UserError("this method replays, but with --memory-per-class 0 memory stays empty")
 
 

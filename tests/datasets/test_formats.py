@@ -43,6 +43,24 @@ def test_mnist_is_read(tmp_path: Path, place: str) -> None:
     assert bytes(dataset.test.labels.tolist()) == labels[8:]
 
 
+def test_mnist_may_be_unpacked(tmp_path: Path) -> None:
+    """One file of it or all; packed ones are taken where there are both."""
+    files = publishers.mnist_files()
+    packed = found(mnist.find(publishers.write(tmp_path / "packed", files))).decode()
+    for number, (name, content) in enumerate(files.items(), 1):
+        publishers.write(tmp_path, {**files, name.removesuffix(".gz"): gzip.decompress(content)})
+        for left in list(files)[:number]:
+            (tmp_path / left).unlink()
+        copy = found(mnist.find(tmp_path))
+        assert sum(file.suffix == "" for file in copy.files) == number
+        assert digest(copy.decode()) == digest(packed)
+    (tmp_path / "train-images-idx3-ubyte").write_bytes(b"cut")
+    with pytest.raises(UserError, match="train-images-idx3-ubyte: not an idx file"):
+        found(mnist.find(tmp_path)).decode()
+    publishers.write(tmp_path, files)
+    assert digest(found(mnist.find(tmp_path)).decode()) == digest(packed)
+
+
 def test_mnist_needs_all_four_files(tmp_path: Path) -> None:
     files = publishers.mnist_files()
     del files["t10k-labels-idx1-ubyte.gz"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
@@ -137,6 +137,7 @@ class Recipe:
     tasks: ClassVar[int]
     offline_iterations: ClassVar[int]
     online_batch_size: ClassVar[int] = 10  # the main table's
+    offline_lr: ClassVar[Mapping[str, float]] = {"der": 0.01, "bic": 0.01}  # the others': 0.1
     published_whitening: ClassVar[Constants]  # what the authors' code uses instead (D6)
 
     def __init_subclass__(cls, *, name: str | None = None) -> None:

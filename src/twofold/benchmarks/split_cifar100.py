@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from torch import nn
 
 from twofold.benchmarks.splitting import Split
@@ -14,6 +17,7 @@ class SplitCifar100(Split, name="split-cifar100"):
     dataset = "cifar100"
     tasks = 10
     offline_iterations = 400
+    offline_lr: ClassVar[Mapping[str, float]] = {}
     published_whitening = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # ImageNet's
 
     @classmethod

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from twofold.cli.output import no_runs
 from twofold.cli.parsing import Parser, folder, real, whole
-from twofold.errors import UserError
 
 
 class Help(argparse.Action):
@@ -61,7 +61,7 @@ def act(args: argparse.Namespace) -> None:
     runs = Store(args.runs).runs()
     if not runs:
         command = kind.command(args.benchmark, args.mode, args.profile)
-        raise UserError(f"there are no runs in {args.runs}: make some with `{command}`")
+        raise no_runs(args.runs, command)
     narrowers = {name: getattr(args, name) for name in NARROWERS}
     shown = kind.choose(runs, args.benchmark, args.mode, args.profile, args.methods, **narrowers)
     save_figure(kind.draw(shown.runs, args.task), output)

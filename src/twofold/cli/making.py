@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twofold.cli.parsing import Parser, at_least_one, folder, real, seconds
-from twofold.errors import UserError
+from twofold.errors import UserError, missing
 
 if TYPE_CHECKING:
     from twofold.experiments.config import Config
@@ -100,5 +100,5 @@ def _ray_engine(args: argparse.Namespace) -> Engine:
     except ModuleNotFoundError as error:
         if error.name != "ray":
             raise
-        raise UserError("the ray engine needs Ray: pip install 'twofold[ray]'") from None
+        raise missing("the ray engine needs Ray", "ray") from None
     return RayEngine(args.address, args.workers, args.gpus_per_run or 0.0, args.checkpoint_every)

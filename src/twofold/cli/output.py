@@ -32,8 +32,20 @@ def cells_in(store: Path, make: str) -> list[Cell]:
 
     found = cells(Store(store).runs())
     if not found:
-        raise UserError(f"there are no runs in {store}: `{make}` makes them")
+        raise no_runs(store, make)
     return found
+
+
+def no_runs(folder: Path, make: str) -> UserError:
+    """Says what a folder without runs is; `make` is the command that would fill it."""
+    from twofold.experiments.store import Store
+
+    if not folder.is_dir():
+        return UserError(f"there is no folder {folder}: `{make}` makes one")
+    stores = ", ".join(map(str, Store(folder).inner()))
+    if stores:
+        return UserError(f"{folder} holds stores: {stores}; name one of them")
+    return UserError(f"there are no runs in {folder}: `{make}` makes them")
 
 
 def write_text(

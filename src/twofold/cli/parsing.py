@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 import re
+import shlex
+import sys
 from collections.abc import Callable
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,14 +36,39 @@ class Parser(argparse.ArgumentParser):
         return [name for action in self._actions if action.choices for name in action.choices]
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        parsed, extra = self.parse_known_args(args, namespace)
+        words = list(sys.argv[1:] if args is None else args)
+        parsed, extra = self.parse_known_args(words, namespace)
+        used: Parser = getattr(parsed, "parser", self)
         if extra and not extra[0].startswith("-"):
-            self.error(f"{extra[0]!r} is out of place: write all names, such as METHOD, first")
+            self.error(f"{extra[0]!r} is out of place: {used._right_place(words, extra[0])}")
         if extra:
-            used: Parser = getattr(parsed, "parser", self)
             known = [option for action in used._actions for option in action.option_strings]
             self.error(f"unknown argument {extra[0]!r}{_did_you_mean(extra[0], known)}")
         return parsed
+
+    def _right_place(self, words: list[str], extra: str) -> str:
+        """Most often it is a further value of the option before it."""
+        place = words.index(extra)
+        option, first = ["", "", *words[:place]][-2:]
+        values = [first, *takewhile(lambda word: not word.startswith("-"), words[place:])]
+        taken, listed = self._option_string_actions.get(option), ",".join(values)
+        if taken and "," in str(taken.metavar) and _reads(taken, listed):
+            return f"write {option} {listed}"
+        if taken and taken.metavar == "METHOD":
+            return f"write {_repeated(option, values)}"
+        return "write all names, such as METHOD, first"
+
+
+def _reads(option: argparse.Action, text: str) -> bool:
+    try:
+        return callable(option.type) and bool(option.type(text))
+    except (argparse.ArgumentTypeError, ValueError):
+        return False
+
+
+def _repeated(option: str, values: list[str]) -> str:
+    """`--method er --method er+gem`."""
+    return shlex.join(word for value in values for word in (option, value))
 
 
 def _did_you_mean(word: str, known: list[str]) -> str:
@@ -80,6 +108,15 @@ def folder(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("must name a folder")
     return Path(text).expanduser()
+
+
+def one_method(text: str) -> str:
+    """A comma belongs to a method's options, so several methods can't have commas between them."""
+    several = re.split(r",(?![^(]*\))", text)
+    if len(several) > 1:
+        right = _repeated("--method", [method.strip() for method in several])
+        raise argparse.ArgumentTypeError(f"takes one method: write {right}")
+    return text
 
 
 def seed_list(text: str) -> list[int]:

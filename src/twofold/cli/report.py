@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from twofold.cli.output import no_runs
 from twofold.cli.parsing import Parser, folder, whole
 from twofold.errors import UserError
 
@@ -23,7 +24,8 @@ def add(commands: Any) -> None:
     )
     parser.set_defaults(act=act, parser=parser)
     add = parser.add_argument
-    add("store", nargs="?", type=folder, default=Path("runs"), metavar="STORE", help="(runs)")
+    add("store", nargs="?", type=folder, metavar="STORE", help="(runs)")
+    add("--runs", type=folder, metavar="DIR", help="the store, as other commands have it")
     add("-o", "--output", type=Path, metavar="FILE", help="(default: report.html)")
     add("--serve", action="store_true", help="serve the page, and refresh it as runs finish")
     add("--port", type=whole, metavar="N", help="to serve on (default: 8000, or any free one)")
@@ -36,9 +38,12 @@ def act(args: argparse.Namespace) -> None:
         raise UserError("--serve writes no file: leave --output out")
     if args.port is not None and not args.serve:
         raise UserError("--port is for --serve")
-    if not args.store.is_dir():
-        raise UserError(f"there is no folder {args.store}: `twofold run` makes one")
-    store = Store(args.store)
+    if args.store and args.runs:
+        raise UserError("STORE and --runs say the same: leave one out")
+    place = args.store or args.runs or Path("runs")
+    if not place.is_dir():
+        raise no_runs(place, "twofold run")
+    store = Store(place)
     if args.serve:
         _serve(store, args.port)
     else:
@@ -50,7 +55,7 @@ def _write(store: Store, output: Path) -> None:
 
     runs = store.runs()
     if not runs:
-        raise UserError(f"there are no runs in {store.folder}: make some with `twofold run`")
+        raise no_runs(store.folder, "twofold run")
     text = build_page(runs, str(store.folder))
     try:
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from twofold.cli.forecast import add_dry_run, foretell
 from twofold.cli.making import add_work_options, make_all
 from twofold.cli.parsing import Parser, at_least_one, real, seed_list, whole
 
@@ -13,6 +14,7 @@ EXAMPLES = """examples:
   twofold run rotated-mnist er er+gem --seeds 5      two methods, five seeds, one worker a core
   twofold run split-cifar100 bic+agem --mode online --profile published
   twofold run rotated-mnist 'er+gem(gamma=0.1,when=always)' --json
+  twofold run split-cifar100 bic+agem --mode online --dry-run   how long that would take
 """
 SCHEDULE = "every (default), or dense:100:10: each of a task's first 100, then every 10th"
 PASSED = [
@@ -46,10 +48,11 @@ def add(commands: Any) -> None:
     parser.set_defaults(act=act, parser=parser)
     parser.add_argument("benchmark", metavar="BENCHMARK", help="such as rotated-mnist")
     parser.add_argument("methods", metavar="METHOD", nargs="+", help="such as er+gem(gamma=0.5)")
+    add_dry_run(parser)
     training = parser.add_argument_group("what to train")
     add = training.add_argument
     add("--mode", default="offline", help="offline (many passes; default) or online (one pass)")
-    add("--lr", type=real, help="learning rate (default: 0.1 offline, 0.01 online)")
+    add("--lr", type=real, help="(default: the paper's, mostly 0.1 offline and 0.01 online)")
     add("--batch-size", type=whole, help="(default: 128 offline; 10 online, Mini-ImageNet 64)")
     seeds = training.add_mutually_exclusive_group()
     seeds.add_argument("--seed", type=seed_list, metavar="N,N,...", help="these seeds (142)")
@@ -81,4 +84,8 @@ def act(args: argparse.Namespace) -> int:
         for method in args.methods
         for seed in args.seed or paper_seeds(args.seeds or 1)
     ]
-    return make_all(list({config.identity(): config for config in configs}.values()), args)
+    configs = list({config.identity(): config for config in configs}.values())
+    if args.dry_run:
+        foretell(args.benchmark, configs, args)
+        return 0
+    return make_all(configs, args)

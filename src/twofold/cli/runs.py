@@ -8,18 +8,21 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from twofold.cli.output import no_runs
 from twofold.cli.parsing import Parser, folder, real, seed_list, whole
-from twofold.errors import UserError
+from twofold.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from twofold.experiments.store import Store
 
-FILTERS = ("benchmark", "mode", "method", "profile", "lr", "batch_size")
+FILTERS = ("benchmark", "mode", "method", "profile", "lr", "batch_size", "seed")
 EXAMPLES = """examples:
   twofold runs --method er                           what there is
-  twofold runs verify --runs results
-  twofold runs export --to results --benchmark rotated-mnist
+  twofold runs verify --runs results/replication
+  twofold runs export --to results/mine --benchmark rotated-mnist
 """
+
+Summary = dict[str, Any]  # of a run, with its folder
 
 
 def add(commands: Any) -> None:
@@ -52,19 +55,19 @@ def add(commands: Any) -> None:
 def act(args: argparse.Namespace) -> int:
     from twofold.experiments.store import Store
 
-    if not args.runs.is_dir():
-        raise UserError(f"there is no folder {args.runs}: `twofold run` makes one")
     if (args.action == "export") != (args.to is not None):
         raise UserError("`twofold runs export` and --to DIR, where to, go together")
     store = Store(args.runs)
+    there = _all_summaries(store) if args.action == "verify" else store.summaries()
+    if not there:
+        raise no_runs(args.runs, "twofold run")
+    found = _named(_filtered(there, args), args)
     if args.action == "verify":
-        return _verify(store, args.names)
-    found = [summary for summary in store.summaries() if _matches(summary, args)]
-    _check_names(args.names, found, args.runs)
+        return _verify(found)
     if args.action == "remove":
         return _remove(store, found, args)
     if args.action == "export":
-        return _export(store, found, args.to)
+        return _export(found, args.to)
     if args.action == "show":
         for summary in found:
             whole = {**summary, **_measured(Path(summary["folder"]))}
@@ -86,42 +89,81 @@ def _measured(place: Path) -> dict[str, Any]:
     return {"measures": run.measures, **raw, "gaps": [dataclasses.asdict(gap) for gap in run.gaps]}
 
 
-def _matches(summary: dict[str, Any], args: argparse.Namespace) -> bool:
-    named = not args.names or any(_is(Path(summary["folder"]), name) for name in args.names)
-    seeds = args.seed is None or summary["seed"] in args.seed
-    wanted = {name: getattr(args, name) for name in FILTERS if getattr(args, name) is not None}
-    return named and seeds and all(summary[name] == value for name, value in wanted.items())
+def _all_summaries(store: Store) -> list[Summary]:
+    """Those of damaged runs, too; of one that can't be read, no more than its folder."""
+    from twofold.experiments.runs import SUMMARY
+
+    return [{**_read(place / SUMMARY), "folder": str(place)} for place in store.folders()]
 
 
-def _is(folder: Path, name: str) -> bool:
-    return folder.name == Path(name).name or folder.name.endswith(f"-{name}")
+def _read(file: Path) -> Summary:
+    try:
+        summary = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return {}
+    return summary if isinstance(summary, dict) and {*FILTERS} <= summary.keys() else {}
 
 
-def _check_names(names: list[str], found: list[dict[str, Any]], store: Path) -> None:
-    for name in names:
-        if not any(_is(Path(summary["folder"]), name) for summary in found):
-            raise UserError(f"there is no run {name!r} in {store}: `twofold runs` lists them")
+def _wanted(args: argparse.Namespace) -> dict[str, list[Any]]:
+    """The filters that were given: the values of each, one of which a run must have."""
+    given = {name: getattr(args, name) for name in FILTERS if getattr(args, name) is not None}
+    return {name: said if isinstance(said, list) else [said] for name, said in given.items()}
 
 
-def _verify(store: Store, names: list[str]) -> int:
+def _filtered(there: list[Summary], args: argparse.Namespace) -> list[Summary]:
+    """A value that no run has is a mistake, and not an empty answer."""
+    found = there
+    for name, values in _wanted(args).items():
+        for value in values:
+            if not any(_has(summary, name, value) for summary in there):
+                known = {str(summary[name]) for summary in there}
+                raise unknown(name.replace("_", " "), str(value), known)
+        found = [summary for summary in found if any(_has(summary, name, v) for v in values)]
+    if not found:
+        raise UserError(f"no run in {args.runs} matches all of that: `twofold runs` lists them")
+    return found
+
+
+def _has(summary: Summary, name: str, value: Any) -> bool:
+    """Whether the run has this value; one that can't be read may have any."""
+    from twofold.experiments.naming import canonical
+
+    if name not in summary:
+        return True
+    if name == "method":
+        value = canonical(value, summary["benchmark"], summary["profile"])
+    return bool(summary[name] == value)
+
+
+def _named(found: list[Summary], args: argparse.Namespace) -> list[Summary]:
+    for name in args.names:
+        if not any(_is(summary, name) for summary in found):
+            raise UserError(f"there is no run {name!r} in {args.runs}: `twofold runs` lists them")
+    names = args.names
+    return [s for s in found if not names or any(_is(s, name) for name in names)]
+
+
+def _is(summary: Summary, name: str) -> bool:
+    folder = Path(summary["folder"]).name
+    return folder == Path(name).name or folder.endswith(f"-{name}")
+
+
+def _verify(found: list[Summary]) -> int:
     from twofold.experiments.store import DamagedRunError, check
 
-    folders = [f for f in store.folders() if not names or any(_is(f, name) for name in names)]
-    _check_names(names, [{"folder": str(place)} for place in folders], store.folder)
     damaged = 0
-    for place in folders:
+    for place in (Path(summary["folder"]) for summary in found):
         try:
             check(place)
         except DamagedRunError as error:
             damaged += 1
             print(f"{place}: {error}")
-    print(f"{len(folders) - damaged} of {len(folders)} runs are as they were written")
+    print(f"{len(found) - damaged} of {len(found)} runs are as they were written")
     return 1 if damaged else 0
 
 
-def _remove(store: Store, found: list[dict[str, Any]], args: argparse.Namespace) -> int:
-    filtered = args.seed is not None or any(getattr(args, name) is not None for name in FILTERS)
-    if not (args.names or filtered):
+def _remove(store: Store, found: list[Summary], args: argparse.Namespace) -> int:
+    if not (args.names or _wanted(args)):
         raise UserError("say which runs to remove: by name, or with filters such as --method er")
     for summary in found:
         store.remove(Path(summary["folder"]))
@@ -129,11 +171,9 @@ def _remove(store: Store, found: list[dict[str, Any]], args: argparse.Namespace)
     return 0
 
 
-def _export(store: Store, found: list[dict[str, Any]], to: Path) -> int:
+def _export(found: list[Summary], to: Path) -> int:
     from twofold.experiments.export import export
 
-    if not found:
-        raise UserError(f"no run in {store.folder} matches: `twofold runs` lists them")
     copied, size = export([Path(summary["folder"]) for summary in found], to)
     there = len(found) - copied
     already = f"; {there} were there already" if there else ""
@@ -141,7 +181,7 @@ def _export(store: Store, found: list[dict[str, Any]], to: Path) -> int:
     return 0
 
 
-def _print(found: list[dict[str, Any]]) -> None:
+def _print(found: list[Summary]) -> None:
     from rich.console import Console
 
     from twofold.report.tables import run_table

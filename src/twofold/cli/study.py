@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from twofold.cli.forecast import add_dry_run, foretell
 from twofold.cli.making import add_work_options, make_all
-from twofold.cli.parsing import Parser, at_least_one, real, seed_list, whole
+from twofold.cli.parsing import Parser, at_least_one, one_method, real, seed_list, whole
 from twofold.errors import UserError
 
 if TYPE_CHECKING:
-    from twofold.experiments.config import Config
     from twofold.experiments.studies import Study
 
 EXAMPLES = """examples:
@@ -64,13 +62,14 @@ def _add_run(actions: Any) -> None:
     )
     parser.set_defaults(act=run_study, parser=parser)
     parser.add_argument("study", metavar="STUDY", help="a study's name, or a TOML file")
-    parser.add_argument("--dry-run", action="store_true", help="say what there is to do, and stop")
+    add_dry_run(parser)
     several = "only these, with commas between them"
     part = parser.add_argument_group("only a part of it")
     add = part.add_argument
     add("--benchmark", type=_listed(str), action="extend", metavar="NAME,...", help=several)
     add("--mode", type=_listed(str), action="extend", metavar="MODE,...", help=several)
-    add("--method", action="append", metavar="METHOD", help="only this one; may be repeated")
+    once = "only this one; may be repeated"
+    add("--method", type=one_method, action="append", metavar="METHOD", help=once)
     add("--lr", type=_listed(real), action="extend", metavar="LR,...", help=several)
     add("--batch-size", type=_listed(whole), action="extend", metavar="N,...", help=several)
     seeds = part.add_mutually_exclusive_group()
@@ -115,7 +114,7 @@ def show_study(args: argparse.Namespace) -> None:
 def run_study(args: argparse.Namespace) -> int:
     configs = _chosen(args).configs()
     if args.dry_run:
-        _foretell(configs, args)
+        foretell(args.study, configs, args)
         return 0
     return make_all(configs, args)
 
@@ -133,57 +132,3 @@ def _chosen(args: argparse.Namespace) -> Study:
         study = study.seeded(study.seeds[: args.seeds])
     replaced = {key: getattr(args, key) for key in REPLACING if getattr(args, key) is not None}
     return study.replacing(replaced) if replaced else study
-
-
-def _foretell(configs: Sequence[Config], args: argparse.Namespace) -> None:
-    """Say how many runs there are, how many are done, and how long the others will take."""
-    from twofold.experiments.estimate import spoken
-
-    left = _seconds_left(configs, args)
-    groups: dict[tuple[str, str, str], list[float | None]] = {}
-    for config, seconds in zip(configs, left, strict=True):
-        groups.setdefault((config.benchmark, config.mode, config.method), []).append(seconds)
-    if args.json:
-        _print_objects(groups)
-        return
-    _print_lines(groups)
-    to_make = [seconds for seconds in left if seconds is not None]
-    done = len(left) - len(to_make)
-    print(f"{args.study}: {len(left)} runs, {done} done, {len(to_make)} to make")
-    if to_make:
-        workers = args.workers or os.cpu_count() or 1
-        time = spoken(max(sum(to_make) / workers, max(to_make)))
-        crew = f"{workers} worker{'s' if workers > 1 else ''}"
-        print(f"About {time} on the CPU with {crew}: an estimate, made on this machine.")
-
-
-def _print_objects(groups: Mapping[tuple[str, str, str], list[float | None]]) -> None:
-    for (benchmark, mode, method), runs in groups.items():
-        names = {"benchmark": benchmark, "mode": mode, "method": method}
-        counts = {"runs": len(runs), "done": runs.count(None), "seconds": _total(runs)}
-        print(json.dumps({**names, **counts}))
-
-
-def _print_lines(groups: Mapping[tuple[str, str, str], list[float | None]]) -> None:
-    from twofold.experiments.estimate import spoken
-
-    widths = [max(map(len, column)) for column in zip(*groups, strict=True)]
-    for group, runs in groups.items():
-        named = "  ".join(f"{name:{width}}" for name, width in zip(group, widths, strict=True))
-        done = runs.count(None)
-        time = "" if done == len(runs) else f", {spoken(_total(runs))} of one core"
-        print(f"{named}  {len(runs):4} runs, {done:4} done{time}")
-
-
-def _seconds_left(configs: Sequence[Config], args: argparse.Namespace) -> list[float | None]:
-    """Of each run, on one core; None for those that are in the store."""
-    from twofold.experiments.estimate import Estimator
-    from twofold.experiments.store import Store
-
-    there = {folder.name.rsplit("-", 1)[-1] for folder in Store(args.out).folders()}
-    estimator = Estimator(args.data)
-    return [None if c.identity() in there else estimator.seconds(c) for c in configs]
-
-
-def _total(runs: Sequence[float | None]) -> float:
-    return sum(seconds for seconds in runs if seconds is not None)

@@ -47,10 +47,16 @@ CLASS_NAMES = tuple("0123456789")
 
 def find(folder: Path) -> Copy | None:
     for place in (folder / "MNIST" / "raw", folder / "mnist", folder):
-        files = tuple(place / name for name in FILES)
+        files = tuple(_file(place, name) for name in FILES)
         if all(file.is_file() for file in files):
             return Copy(place, files, partial(decode, place))
     return None
+
+
+def _file(place: Path, name: str) -> Path:
+    """Packed, or else as it comes out of the archive."""
+    packed, unpacked = place / name, place / name.removesuffix(".gz")
+    return unpacked if unpacked.is_file() and not packed.is_file() else packed
 
 
 def decode(place: Path) -> Dataset:
@@ -58,8 +64,8 @@ def decode(place: Path) -> Dataset:
 
 
 def _split(place: Path, part: str) -> Split:
-    images = _read_idx(place / f"{part}-images-idx3-ubyte.gz", dimensions=3)
-    labels = _read_idx(place / f"{part}-labels-idx1-ubyte.gz", dimensions=1)
+    images = _read_idx(_file(place, f"{part}-images-idx3-ubyte.gz"), dimensions=3)
+    labels = _read_idx(_file(place, f"{part}-labels-idx1-ubyte.gz"), dimensions=1)
     if images.shape != (len(labels), 28, 28):
         raise UserError(
             f"{place}: {part} has images of shape {images.shape} for {len(labels)} labels, "
@@ -70,7 +76,7 @@ def _split(place: Path, part: str) -> Split:
 
 def _read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
     try:
-        with gzip.open(path) as file:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             raw = file.read()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(f"{path}: cut short or damaged ({error})") from error
@@ -130,7 +136,7 @@ def _read_csv(archive: zipfile.ZipFile, part: str) -> Split:
 SOURCE = Source(
     name="mnist",
     title="MNIST",
-    files=f"{', '.join(FILES)} in MNIST/raw, in mnist or in the folder itself",
+    files=f"{', '.join(FILES)}, packed or not, in MNIST/raw, in mnist or in the folder itself",
     find=find,
     fetch=obtain,
     digest=DIGEST,

@@ -86,9 +86,13 @@ class Config:
             # Younger than the first runs, which are to keep their identities.
             if field.default is not MISSING and decisive[field.name] == field.default:
                 del decisive[field.name]
-        decisive["plugins"] = [_digest(Path(plugin)) for plugin in self.plugins]
+        decisive["plugins"] = self.plugin_digests()
         text = json.dumps(decisive, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+    def plugin_digests(self) -> list[str]:
+        """Of the plugins' texts as they are now: a component that was changed makes other runs."""
+        return [_digest(Path(plugin)) for plugin in self.plugins]
 
     def command(self) -> str | None:
         """The command that makes this run; None for a benchmark made of a user's own tensors."""
@@ -137,7 +141,7 @@ def configure(
     device: str = "cpu",
     plugins: Sequence[str] = (),
 ) -> Config:
-    """A checked configuration. What is not given is the main table's, or the profile's."""
+    """A checked configuration. What is not given is the paper's tables', or the profile's."""
     for plugin in plugins:
         import_file(plugin)
     recipe = benchmark if isinstance(benchmark, Benchmark) else Recipe.find(benchmark)
@@ -146,7 +150,8 @@ def configure(
         raise unknown("mode", mode, get_args(Mode))
     defaults = find_profile(profile, recipe.name, parsed)
     if lr is None:
-        lr = 0.1 if mode == "offline" else 0.01
+        tuned = getattr(recipe, "offline_lr", {})
+        lr = tuned.get(parsed.objective[0].name, 0.1) if mode == "offline" else 0.01
     if batch_size is None:
         online = getattr(recipe, "online_batch_size", 10)
         batch_size = 128 if mode == "offline" else online
@@ -204,7 +209,7 @@ def _chain(routines: list[Routine], momentum: float, reset_momentum: bool) -> li
 
 
 def _digest(file: Path) -> str:
-    """Of a plugin's text: a component that was changed makes other runs."""
+    """Empty for a file that is not there any more."""
     return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else ""
 
 

@@ -191,19 +191,24 @@ class Estimator:
     def _speed(self, config: Config) -> tuple[Sizes, bool, Speed]:
         name, precision = config.benchmark, config.eval_precision
         if (name, precision) not in self._speeds:
-            sizes = PAPER.get(name) or _measured(config, self._data)
-            net = FlatModel(Recipe.find(name).model())
+            sizes, model = _sizes_and_model(config, self._data)
+            net = FlatModel(model())
             speed = calibrate(net, sizes.image, precision)
             self._speeds[name, precision] = sizes, net.has_batch_norm, speed
         return self._speeds[name, precision]
 
 
-def _measured(config: Config, data: Path | None) -> Sizes:
-    """The sizes of a benchmark of the user's own, from its data."""
-    benchmark = Recipe.find(config.benchmark).build(config.seed, data, config.whitening)
+def _sizes_and_model(
+    config: Config, data: Path | None
+) -> tuple[Sizes, Callable[[], torch.nn.Module]]:
+    """Of a benchmark of the user's own from its data, which may say both."""
+    recipe = Recipe.find(config.benchmark)
+    if recipe.name in PAPER:
+        return PAPER[recipe.name], recipe.model
+    benchmark = recipe.build(config.seed, data, config.whitening)
     task = benchmark.tasks[0]
     image = tuple(benchmark.train.batch(task.train[:1]).x.shape[1:])
-    return Sizes(len(task.train), len(task.test), len(task.classes), image)
+    return Sizes(len(task.train), len(task.test), len(task.classes), image), benchmark.model
 
 
 def spoken(seconds: float) -> str:

@@ -22,19 +22,34 @@ class Departure(NamedTuple):
     name: str
     words: str
     option: str  # of a configuration, or of one of these components
-    text: Any  # its value by the text
+    text: Any  # its value by the text,
+    code: Any  # and in the code
     components: tuple[str, ...] = ()
 
 
 DEPARTURES = (
     Departure(
-        "D1", "one memory for all tasks of Rotated MNIST", "memory_grouping", text="class-task"
+        "D1", "one memory for all tasks of Rotated MNIST", "memory_grouping", "class-task", "class"
     ),
-    Departure("D2", "GEM's references add up over tasks", "references", "independent", ("gem",)),
-    Departure("D4", "full replay stores 20,000 examples a task", "keep", None, ("joint",)),
-    Departure("D5", "A-GEM's reference has batch norm frozen", "reference", "objective", ("agem",)),
-    Departure("D6", "whitening with fixed constants", "whitening", text="train"),
-    Departure("D7", "crops of padded images", "augment", "crop", ("der", "bic")),
+    Departure(
+        "D2",
+        "GEM's references add up over tasks",
+        "references",
+        text="independent",
+        code="cumulative",
+        components=("gem",),
+    ),
+    Departure("D4", "full replay stores 20,000 examples a task", "keep", None, 20_000, ("joint",)),
+    Departure(
+        "D5",
+        "A-GEM's reference is a pass of its own, batch norm frozen",
+        "reference",
+        text="objective",
+        code="frozen",
+        components=("agem",),
+    ),
+    Departure("D6", "whitening with fixed constants", "whitening", "train", "published"),
+    Departure("D7", "crops of padded images", "augment", "crop", "pad", ("der", "bic")),
 )
 
 

@@ -82,6 +82,11 @@ class Run:
         """Final average accuracy, in percent."""
         return float(self.summary["avg"])
 
+    @property
+    def plugins(self) -> list[str]:
+        """Digests of the user's own components that the run was made with."""
+        return list(self.summary.get("plugins", []))
+
     @cached_property
     def accuracy(self) -> NDArray[np.float32]:
         """Accuracies in percent: a row an iteration, a column a task, NaN where not evaluated."""
@@ -151,6 +156,7 @@ def summarise(config: Config, result: Result) -> dict[str, Any]:
         "seconds": {name: round(value, 3) for name, value in result.seconds.items()},
         **({"audit": result.audit} if result.audit else {}),
         "command": config.command(),
+        **({"plugins": config.plugin_digests()} if config.plugins else {}),
         "made_with": made_with(config.device),
     }
 

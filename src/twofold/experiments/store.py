@@ -113,8 +113,13 @@ class Store:
         return folder
 
     def folders(self) -> list[Path]:
-        """Of all runs, by name."""
-        return sorted(p for p in self.folder.glob("[!.]*-*") if p.is_dir())
+        """Of all runs, by name. (A folder beside them may be another store.)"""
+        found = (p for p in self.folder.glob("[!.]*-*") if p.is_dir())
+        return sorted(folder for folder in found if not (folder / MARK).exists())
+
+    def inner(self) -> list[Path]:
+        """Other stores in this folder."""
+        return sorted(mark.parent for mark in self.folder.glob(f"*/{MARK}"))
 
     def runs(self) -> list[Run]:
         """All complete runs. Damaged ones are named and left out."""

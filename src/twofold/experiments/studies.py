@@ -27,11 +27,12 @@ from typing import Any, NamedTuple
 
 from twofold.errors import UserError, unknown
 from twofold.experiments.config import Config, configure, paper_seeds
-from twofold.experiments.profiles import profile
+from twofold.experiments.naming import name_of
 from twofold.method import Method
 
 SHIPPED = Path(__file__).parents[1] / "studies"
 KEYS = ("title", "about", "seeds", "plugins", "grid")  # of a file; those of a grid are `_kinds`
+JUDGING = ("eval_every", "eval_schedule")  # two ways to say when: either replaces both
 WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 Options = dict[str, Any]  # of `configure`
@@ -87,8 +88,10 @@ class Study:
 
     def replacing(self, options: Options) -> Study:
         """The same runs with these options, whatever the study says of them."""
+        gone = JUDGING if options.keys() & {*JUDGING} else ()
+        kept = ({k: v for k, v in cell.options.items() if k not in gone} for cell in self.cells)
         with _within(self.name):
-            cells = [_cell({**cell.options, **options}) for cell in self.cells]
+            cells = [_cell({**own, **options}) for own in kept]
         return dataclasses.replace(self, cells=cells)
 
 
@@ -209,8 +212,7 @@ def _value(said: Any, key: str, kind: type) -> Any:
 def _has(cell: Cell, key: str, value: Any) -> bool:
     """Whether it has this value; a method may be written in more than one way."""
     if key == "method":
-        method, config = Method.parse(value), cell.config
-        value = method.text(profile(config.profile, config.benchmark, method).options)
+        value = name_of(Method.parse(value), cell.config.benchmark, cell.config.profile)
     return bool(getattr(cell.config, key) == value)
 
 

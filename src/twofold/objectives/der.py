@@ -1,7 +1,10 @@
 """Dark Experience Replay (Buzzega et al., 2020): replay the network's own earlier logits.
 
-The paper's appendix B:  L = CE(new) + alpha E_{(x,z) in memory} ||z - h(x)||^2,  where z are the
-logits at the time of storing, here the end of the example's task. DER++ adds beta CE(memory).
+The paper's appendix B:  L = L_c + alpha E_{(x,z) in memory} ||z - h(x)||^2,  where z are the
+logits at the time of storing, here the end of the example's task. L_c is the cross-entropy on the
+new task, as in the original and the authors' code. (The appendix refers to one with replayed
+examples as well, and says that the memory holds logits instead of labels.) DER++ has both: it adds
+beta CE(memory).
 """
 
 from __future__ import annotations

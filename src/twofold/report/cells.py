@@ -96,7 +96,7 @@ def cells(runs: Iterable[Run]) -> list[Cell]:
     groups: dict[str, list[Run]] = {}
     for run in runs:
         alike = dataclasses.replace(run.config, seed=0)
-        groups.setdefault(f"{alike.profile} {alike.identity()}", []).append(run)
+        groups.setdefault(f"{alike.profile} {alike.identity()} {run.plugins}", []).append(run)
     return [Cell(tuple(sorted(own, key=lambda run: run.config.seed))) for own in groups.values()]
 
 

@@ -12,14 +12,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from twofold.errors import unknown
+from twofold.errors import UserError, unknown
 from twofold.experiments.config import Config
 from twofold.experiments.profiles import DEPARTURES, Departure
-from twofold.objectives import Objective
 from twofold.report.cells import Cell, paired_differences
-from twofold.report.selection import Reductions, Setting, Shelf, essence, preference
+from twofold.report.selection import (
+    Reductions,
+    Setting,
+    Shelf,
+    essence,
+    preference,
+    remarks_on,
+)
 from twofold.report.text import EMPTY, csv_text, markdown_table, p_text, signed, value_text
 from twofold.report.verdicts import Comparison, compare
+from twofold.training import replays
 
 METRICS = ("min", "avg")
 LIMITS = (
@@ -64,17 +71,20 @@ class Pair(NamedTuple):
 
 def in_force(config: Config) -> list[Departure]:
     """The departures that a configuration has."""
-    return [each for each in DEPARTURES if _values(config, each) - {each.text}]
+    return [each for each in DEPARTURES if each.code in _values(config, each)]
 
 
 def by_the_text(config: Config) -> Config:
     """The same without any departure."""
-    fields = {each.option: each.text for each in DEPARTURES if not each.components}
-    components = [
-        (name, {**options, **{d.option: d.text for d in DEPARTURES if name in d.components}})
-        for name, options in config.components
-    ]
+    own = [each for each in DEPARTURES if not each.components]
+    fields = {d.option: d.text for d in own if getattr(config, d.option) == d.code}
+    components = [(name, _by_the_text(name, options)) for name, options in config.components]
     return dataclasses.replace(config, components=components, **fields)
+
+
+def _by_the_text(component: str, options: dict[str, Any]) -> dict[str, Any]:
+    own = [each for each in DEPARTURES if component in each.components]
+    return {**options, **{d.option: d.text for d in own if options[d.option] == d.code}}
 
 
 def _values(config: Config, departure: Departure) -> set[Any]:
@@ -82,9 +92,18 @@ def _values(config: Config, departure: Departure) -> set[Any]:
     if departure.components:
         named = [options for name, options in config.components if name in departure.components]
         return {options[departure.option] for options in named}
-    if departure.option == "memory_grouping" and Objective.find(config.components[0][0]).stores_all:
+    if departure.option == "memory_grouping" and not _has_a_quota(config):
         return set()
     return {getattr(config, departure.option)}
+
+
+def _has_a_quota(config: Config) -> bool:
+    """Whether the method has a memory, and not one that takes all."""
+    try:
+        objective, routines = config.make_components()
+    except UserError:  # a component that is not at hand
+        return True
+    return replays(objective, routines) and not objective.stores_all
 
 
 def effects(cells: Sequence[Cell]) -> list[Effect]:
@@ -100,7 +119,8 @@ def effects(cells: Sequence[Cell]) -> list[Effect]:
 
 def _place(effect: Effect) -> tuple[Any, ...]:
     order = METRICS.index(effect.metric)
-    return effect.benchmark, effect.mode, effect.method, effect.departures, order
+    setting = Setting(effect.lr, effect.batch_size)
+    return effect.benchmark, effect.mode, setting, effect.method, effect.departures, order
 
 
 def _pairs(cells: Sequence[Cell]) -> list[Pair]:
@@ -108,7 +128,9 @@ def _pairs(cells: Sequence[Cell]) -> list[Pair]:
     shelved = sorted(Shelf(cells).cells(), key=preference, reverse=True)  # the best come last
     text = {_same(cell.config): cell for cell in shelved if not in_force(cell.config)}
     code = [cell for cell in shelved if in_force(cell.config)]
-    return [Pair(text[_same(c.config)], c) for c in code if _same(c.config) in text]
+    pairs = [Pair(text[_same(c.config)], c) for c in code if _same(c.config) in text]
+    best = {(essence(p.code.config), Setting.of(p.code.config)): p for p in pairs}
+    return list(best.values())
 
 
 def _same(config: Config) -> str:
@@ -132,7 +154,7 @@ def _effect(pair: Pair, metric: str, result: Comparison) -> Effect:
         seeds,
         **result._asdict(),
         bound=less.schedule if metric == "min" else "",
-        remarks=less.remarks(metric),
+        remarks=remarks_on(pair, metric),
         commands=(pair.text.command(), pair.code.command()),
     )
 
@@ -145,27 +167,25 @@ def render(found: Sequence[Effect], format: str = "md") -> str:
 
 
 def _markdown(found: Sequence[Effect]) -> str:
-    head = ["departures", "benchmark", "mode", "method", "metric", "text", "code", "seeds"]
-    lines = [[*head, "effect", "interval", "p", "corrected p"]]
+    head = ["departures", "benchmark", "mode", "LR", "BS", "method", "metric", "text", "code"]
+    lines = [[*head, "seeds", "effect", "interval", "p", "corrected p"]]
     for each in found:
         sign = "≤ " if each.bound else ""
         means = [f"{sign}{value_text(mean, None)}" for mean in (each.text, each.code)]
         interval = " to ".join(signed(end) for end in each.interval or ())
-        where = [", ".join(each.departures), each.benchmark, each.mode, each.method]
+        where = [", ".join(each.departures), each.benchmark, each.mode]
+        where += [f"{each.lr:g}", f"{each.batch_size}", each.method]
         judged = [interval or EMPTY, p_text(each.p), p_text(each.p_corrected)]
         counted = [*means, f"{len(each.seeds)}", signed(each.effect)]
         lines.append([*where, each.metric.upper(), *counted, *judged])
     said = "\n".join(f"- {text}" for text in (*explained(found), *LIMITS))
-    return f"{markdown_table(lines, left=5)}\n\n{said}\n"
+    return f"{markdown_table(lines, left=7)}\n\n{said}\n"
 
 
 def explained(found: Sequence[Effect]) -> list[str]:
     """What the departures are, and what there is to say of the runs."""
     named = {name for each in found for name in each.departures}
     words = [f"{each.name}: {each.words}." for each in DEPARTURES if each.name in named]
-    settings = dict.fromkeys(
-        f"{e.benchmark} {e.mode}: {Setting(e.lr, e.batch_size)}." for e in found
-    )
     bounds = dict.fromkeys(
         f"MIN of {e.benchmark} {e.mode} is an upper bound (≤), {e.bound} only."
         for e in found
@@ -176,7 +196,7 @@ def explained(found: Sequence[Effect]) -> list[str]:
         for e in found
         if e.remarks
     )
-    return [*words, *settings, *bounds, *smaller]
+    return [*words, *bounds, *smaller]
 
 
 def _json(found: Sequence[Effect]) -> str:

@@ -9,7 +9,8 @@ from twofold.report.studytables import Number, Place, StudyTable, title_of
 
 BOLD = (
     "Bold: the highest of its group, and those whose means lie within its standard error; "
-    "nothing where the runs of a group were not all trained and judged alike."
+    "nothing where the runs of a group were not all trained and judged alike, or the highest is "
+    "of one seed."
 )
 PAPER = (
     "paper: the paper's number for the same LR and BS. difference: from it, with the number of "

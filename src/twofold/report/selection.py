@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from twofold.benchmarks import Recipe
@@ -52,7 +53,7 @@ def essence(config: Config, apart: Iterable[str] = (*Setting._fields, *SMALLER))
 class Reductions:
     """How runs are smaller than the paper's, in words; all empty for those that are not."""
 
-    training: tuple[str, ...]  # what is left out changes every number
+    training: tuple[str, ...]  # what is left out, or was another component, changes every number
     schedule: str  # evaluations left out: MIN is an upper bound then, and AVG as it was
     images: str  # MIN on fewer images is another quantity; AVG is on the whole test sets anyway
     precision: str  # predictions in bf16 that audits found to be others than in fp32
@@ -67,6 +68,7 @@ class Reductions:
             training.append(f"at most {config.iterations} iterations a task")
         if config.tasks is not None and not (recipe and config.tasks == recipe.tasks):
             training.append(f"the first {_counted(config.tasks, 'task')} only")
+        training += _other_versions(cell.runs[0])
         other = config.eval_size != PAPER_EVAL_SIZE
         return cls(
             tuple(training),
@@ -86,6 +88,18 @@ class Reductions:
     def comparable(self, metric: str) -> bool:
         """Whether the number means what the paper's means (MIN perhaps as an upper bound)."""
         return not self.training and not (metric == "min" and self.images)
+
+
+def _other_versions(run: Run) -> list[str]:
+    """Of plugins that were changed since. Of one that is not there, nothing is known."""
+    now = zip(run.config.plugins, run.plugins, run.config.plugin_digests(), strict=False)
+    return [f"by another {Path(file).name}" for file, then, today in now if today and today != then]
+
+
+def remarks_on(cells: Iterable[Cell], metric: str) -> tuple[str, ...]:
+    """What to say beside a number that several cells have part in."""
+    said = (remark for cell in cells for remark in Reductions.of(cell).remarks(metric))
+    return tuple(dict.fromkeys(said))
 
 
 def _precision_words(cell: Cell) -> str:
@@ -117,8 +131,8 @@ def preference(cell: Cell) -> tuple[object, ...]:
     config, less = cell.config, Reductions.of(cell)
     size = (-(config.iterations or math.inf), -(config.tasks or math.inf))
     trained = (bool(less.training), *(size if less.training else ()))
-    judged = (not cell.complete, bool(less.images), config.eval_precision != "fp32")
-    return (*trained, *judged, -len(cell.runs))
+    judged = (not cell.complete, bool(less.images), bool(less.precision))
+    return (bool(_other_versions(cell.runs[0])), *trained, *judged, -len(cell.runs))
 
 
 class Shelf:
@@ -127,7 +141,8 @@ class Shelf:
     def __init__(self, cells: Iterable[Cell]) -> None:
         alike: dict[str, dict[int, Run]] = {}
         for run in (run for cell in cells for run in cell.runs):
-            alike.setdefault(essence(run.config, apart=()), {})[run.config.seed] = run
+            made = f"{essence(run.config, apart=())} {run.plugins}"
+            alike.setdefault(made, {})[run.config.seed] = run
         self._cells: dict[str, list[Cell]] = {}
         for seeds in alike.values():
             cell = Cell(tuple(seeds[seed] for seed in sorted(seeds)))
@@ -142,8 +157,10 @@ class Shelf:
         Of several those made as `config` says, or else those nearest to the paper's.
         """
 
+        said = [name for name in SMALLER if name != "eval_precision"]  # which `preference` weighs
+
         def order(cell: Cell) -> tuple[object, ...]:
-            return any(_differ(cell.config, config, name) for name in SMALLER), *preference(cell)
+            return any(_differ(cell.config, config, name) for name in said), *preference(cell)
 
         found: dict[Setting, Cell] = {}
         for cell in sorted(self._cells.get(essence(config), ()), key=order):

@@ -17,7 +17,15 @@ from twofold.experiments.config import Config
 from twofold.report.cells import Cell
 from twofold.report.layouts import TABLES, Column, Group, Layout, Metric, Part, label_of
 from twofold.report.paper import printed
-from twofold.report.selection import Choice, Found, Reductions, Setting, Shelf, choose
+from twofold.report.selection import (
+    Choice,
+    Found,
+    Reductions,
+    Setting,
+    Shelf,
+    choose,
+    remarks_on,
+)
 
 NEAR = 1e-9  # points: nothing but rounding
 
@@ -310,11 +318,10 @@ def _number(
     if not cells:
         return number
     less = [Reductions.of(cell) for cell in cells]
-    remarks = dict.fromkeys(said for each in less for said in each.remarks(metric.name))
     return dataclasses.replace(
         number,
         bound=less[0].schedule if metric.thinned else "",
-        remarks=tuple(remarks),
+        remarks=remarks_on(cells, metric.name),
         comparable=metric.portable and all(each.comparable(metric.name) for each in less),
         used=(section, column.method) in used,
     )
@@ -339,7 +346,8 @@ def _related(whose: Callable[[str], Value | None], method: str, metric: Metric) 
 def _emboldened(numbers: Sequence[Number | None], groups: Sequence[int]) -> list[Number | None]:
     """In each group the highest, and those whose means lie within its standard error.
 
-    Nothing in a group of which there is but one, or whose runs were not made alike.
+    Nothing in a group of which there is but one, whose runs were not made alike, or whose highest
+    has no standard error.
     """
     made: list[Number | None] = []
     for size in groups:
@@ -347,8 +355,8 @@ def _emboldened(numbers: Sequence[Number | None], groups: Sequence[int]) -> list
         there = [number for number in group if number and number.value]
         bar = math.inf
         if len(there) > 1 and _alike(there):
-            best, error = max((n.value[0], n.value[1] or 0.0) for n in there if n.value)
-            bar = best - error - NEAR
+            best, error = max((n.value for n in there if n.value), key=lambda value: value[0])
+            bar = best - error - NEAR if error is not None else math.inf
         made += [
             n and dataclasses.replace(n, bold=n.value is not None and n.value[0] >= bar)
             for n in group

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from twofold.curves import RECORDED
-from twofold.errors import UserError
+from twofold.errors import missing
 from twofold.experiments.runs import Run
 
 
@@ -16,9 +16,7 @@ def check_installed() -> None:
     try:
         import torch.utils.tensorboard  # noqa: F401
     except ImportError:
-        raise UserError(
-            "--tensorboard needs TensorBoard: pip install 'twofold[tensorboard]'"
-        ) from None
+        raise missing("--tensorboard needs TensorBoard", "tensorboard") from None
 
 
 def write_curves(run: Run, folder: Path) -> None:

@@ -23,13 +23,24 @@ from scipy import stats
 
 from twofold.errors import unknown
 from twofold.experiments.config import Config
+from twofold.experiments.naming import name_of
 from twofold.experiments.runs import Run
+from twofold.method import Method
+from twofold.objectives import Objective
 from twofold.report.cells import Cell, mean_and_error, paired_differences, what_and_how
-from twofold.report.selection import Reductions, Setting, Shelf, essence, preference
+from twofold.report.selection import (
+    Reductions,
+    Setting,
+    Shelf,
+    essence,
+    preference,
+    remarks_on,
+)
 from twofold.report.text import EMPTY, csv_text, markdown_table, p_text, signed
 
 LEVEL = 0.95
 FEWEST = 3  # pairs: with fewer, any spread is compatible with them
+UNSAID = ("memory_per_class", "memory_grouping", "whitening", "momentum", "reset_momentum")
 NOTHING = 1e-6  # points: far below one image, so rounding
 
 Hypothesis = Literal["H1", "H2", "H3"]
@@ -172,9 +183,12 @@ def _pairs(shelf: Shelf) -> list[Pair]:
 
 
 def _plain(config: Config) -> Config:
-    """The same without the routines."""
-    objective, _ = what_and_how(config)
-    return dataclasses.replace(config, method=objective, components=config.components[:1])
+    """The same without the routines. Its profile may have other defaults, so options are said."""
+    (name, options), text = config.components[0], what_and_how(config)[0]
+    if Objective.knows(name):
+        method = Method((Objective.find(name), options), ())
+        text = name_of(method, config.benchmark, config.profile)
+    return dataclasses.replace(config, method=text, components=config.components[:1])
 
 
 def _chosen(pairs: Sequence[Pair], all_settings: bool) -> list[Pair]:
@@ -199,6 +213,7 @@ def _family(hypothesis: Hypothesis, pairs: Sequence[Pair]) -> Iterator[Verdict]:
     family = [pair.differences(metric) for pair in pairs]
     told = sum(len(differences) >= FEWEST for differences in family)
     results = compare([list(differences.values()) for differences in family])
+    varying = _varying([pair.routine.config for pair in pairs])
     for pair, differences, result in zip(pairs, family, results, strict=True):
         config = pair.routine.config
         verdict = Verdict(
@@ -218,8 +233,15 @@ def _family(hypothesis: Hypothesis, pairs: Sequence[Pair]) -> Iterator[Verdict]:
             sentence="",
             commands=(pair.plain.command(), pair.routine.command()),
         )
-        sentence = " ".join([_finding(verdict), *_reservations(verdict, pair)])
+        with_what = [f"{name.replace('_', ' ')} {getattr(config, name)}" for name in varying]
+        said = [f"With {', '.join(with_what)}."] if with_what else []
+        sentence = " ".join([_finding(verdict), *said, *_reservations(verdict, pair)])
         yield dataclasses.replace(verdict, sentence=sentence)
+
+
+def _varying(configs: Sequence[Config]) -> list[str]:
+    """What else tells the comparisons of a family apart, beside what has a column."""
+    return [name for name in UNSAID if len({getattr(config, name) for config in configs}) > 1]
 
 
 def _finding(verdict: Verdict) -> str:
@@ -257,7 +279,7 @@ def _finding(verdict: Verdict) -> str:
 def _reservations(verdict: Verdict, pair: Pair) -> Iterator[str]:
     """What speaks against leaning on it."""
     less = Reductions.of(pair.routine)
-    remarks = less.remarks(verdict.metric)
+    remarks = remarks_on(pair, verdict.metric)
     if remarks:
         yield f"From smaller runs: {', '.join(remarks)}."
     if verdict.metric == "min" and less.schedule:

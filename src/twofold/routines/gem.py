@@ -65,7 +65,11 @@ class Gem(Routine, name="gem"):
             # A NaN is not below 0, so a non-finite gradient ends here, too; it is counted.
             step.mark(unsolved=float(not bool(torch.isfinite(dots).all())))
             return g
-        v = self.weights((G @ G.T).double().cpu().numpy(), dots.double().cpu().numpy())
+        gram = _numbers(G @ G.T)
+        v = self.weights(gram, _numbers(dots))
+        if v is None and np.isfinite(gram).all():
+            D = G.double()  # in single precision, GG' of nearly parallel rows can be indefinite
+            v = self.weights(_numbers(D @ D.T), _numbers(dots))
         step.mark(projected=float(v is not None), unsolved=float(v is None))
         if v is None:
             return g
@@ -76,6 +80,10 @@ class Gem(Routine, name="gem"):
         bound = self.gamma if self.rule == "bound" else 0.0
         v = solve_dual(gram + self.ridge * np.eye(len(gram)), dots, bound)
         return v + self.gamma if v is not None and self.rule == "added" else v
+
+
+def _numbers(values: Tensor) -> Array:
+    return values.double().cpu().numpy()
 
 
 def solve_dual(P: Array, q: Array, bound: float) -> Array | None:

@@ -8,7 +8,7 @@ past tasks:
 Where an aggregator has a preference vector, `preference=mean` is TorchJD's (1/t, ..., 1/t) and
 `preference=gradient` is (1, 0, ..., 0): so `torchjd:DualProj(preference=gradient)` is GEM's
 projection, gamma = 0. `torchjd:PCGrad` is t times `pcgrad`. TorchJD is an optional extra:
-pip install 'twofold[torchjd]'.
+pip install -c constraints.txt -e '.[torchjd]'.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from twofold.errors import UserError, unknown
+from twofold.errors import UserError, missing, unknown
 from twofold.routines.base import Needs, Routine, Step
 
 
@@ -132,7 +132,7 @@ def _torchjd(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise UserError("TorchJD is not installed: pip install 'twofold[torchjd]'") from None
+        raise missing("TorchJD is not installed", "torchjd") from None
 
 
 Routine.families["torchjd"] = routine

@@ -23,6 +23,7 @@ from twofold.report.figures.style import (
     empty_figure,
 )
 from twofold.report.paper import printed
+from twofold.report.selection import Setting
 from twofold.report.studytables import title_of
 from twofold.report.text import signed
 
@@ -40,18 +41,20 @@ NOTE = (
 
 
 def departures_figure(found: Sequence[Effect]) -> Figure:
-    """A block of rows for each benchmark and mode, a column a metric."""
-    blocks: dict[tuple[str, str], list[Effect]] = {}
+    """A block of rows for each benchmark, mode and setting, a column a metric."""
+    blocks: dict[tuple[str, str, Setting], list[Effect]] = {}
     for each in found:
-        blocks.setdefault((each.benchmark, each.mode), []).append(each)
+        setting = Setting(each.lr, each.batch_size)
+        blocks.setdefault((each.benchmark, each.mode, setting), []).append(each)
     heights = [HEAD + ROW * len(_rows(own)) for own in blocks.values()]
     with mpl.rc_context(STYLE):
         figure = empty_figure(DOUBLE, sum(heights) + 0.25)
         panels = figure.subplots(len(blocks), 2, squeeze=False, height_ratios=heights)
-        for line, ((benchmark, mode), own) in zip(panels, blocks.items(), strict=True):
+        for line, (place, own) in zip(panels, blocks.items(), strict=True):
+            title = "{}, {} ({})".format(title_of(place[0]), *place[1:])
             for axes, metric in zip(line, METRICS, strict=True):
                 _draw(axes, [each for each in own if each.metric == metric], _rows(own))
-                axes.set_title(f"{title_of(benchmark)}, {mode}: {metric.upper()} (%)", loc="left")
+                axes.set_title(f"{title}: {metric.upper()} (%)", loc="left")
             line[1].set_yticklabels([])
         figure.legend(
             MARKS.values(),

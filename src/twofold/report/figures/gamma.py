@@ -13,12 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from twofold.experiments.config import Config, configure
+from twofold.experiments.naming import canonical
 from twofold.experiments.runs import Run
 from twofold.report.cells import Cell
 from twofold.report.figures.base import figure
 from twofold.report.figures.curves import Timeline, accuracy_curve
 from twofold.report.figures.panels import Column, Series, accuracy_limits, explain
-from twofold.report.figures.picking import canonical, method_cells
+from twofold.report.figures.picking import method_cells
 from twofold.report.figures.style import BLACK, PALE, SINGLE, STYLE, Style, empty_figure
 from twofold.report.paper import Printed, printed
 from twofold.report.selection import Reductions, essence

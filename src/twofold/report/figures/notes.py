@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from twofold.report.cells import Cell
@@ -19,12 +20,15 @@ def notes(cells: Sequence[Cell]) -> list[str]:
 
 
 def _setting(cells: Sequence[Cell]) -> str:
-    """What all have in common."""
+    """What all have in common, and `lr 0.1 (der 0.01)` where some have not."""
     config = cells[0].config
     parts = [config.benchmark, config.mode]
     for name in ("lr", "batch_size"):
-        values = {getattr(cell.config, name) for cell in cells}
-        parts += [f"{name.replace('_', ' ')} {value:g}" for value in values if len(values) == 1]
+        values = {cell.config.method: getattr(cell.config, name) for cell in cells}
+        (usual, _), *_ = Counter(values.values()).most_common()
+        others = [f"{method} {value:g}" for method, value in values.items() if value != usual]
+        apart = f" ({', '.join(others)})" if others else ""
+        parts.append(f"{name.replace('_', ' ')} {usual:g}{apart}")
     return ", ".join(parts + [f"profile {config.profile}"] * (config.profile != "paper"))
 
 

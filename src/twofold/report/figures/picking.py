@@ -10,6 +10,7 @@ from typing import Any, get_args
 from twofold.benchmarks import Recipe
 from twofold.errors import UserError, unknown
 from twofold.experiments.config import Config, Mode, configure
+from twofold.experiments.naming import canonical
 from twofold.experiments.profiles import NAMES as PROFILES
 from twofold.experiments.profiles import profile as find_profile
 from twofold.experiments.runs import Run
@@ -96,14 +97,6 @@ def run_command(methods: Sequence[str], benchmark: str, mode: str, profile: str)
     return shlex.join(words)
 
 
-def canonical(method: str, benchmark: str, profile: str) -> str:
-    """The method as runs of a profile have it: `er+gem(0.5)` is `er+gem`."""
-    if not _can_be_run(method):  # a component is not at hand: it may still have runs
-        return method
-    parsed = Method.parse(method)
-    return parsed.text(find_profile(profile, benchmark, parsed).options)
-
-
 def _can_be_run(method: str) -> bool:
     try:
         Method.parse(method)
@@ -125,14 +118,15 @@ def of_methods(*methods: str) -> Pick:
 def one_setting(runs: Sequence[Run]) -> tuple[list[Run], str]:
     """The runs with the learning rate and batch size of the paper's rule; and why these, if said.
 
-    A benchmark of a user's own is not the paper's business: there, somebody has to choose.
+    Where every method has but one, such as DER its own, there is nothing to choose. A benchmark of
+    a user's own is not the paper's business: there, somebody has to choose.
     """
-    settings = {Setting.of(run.config) for run in runs}
-    if len(settings) < 2 or runs[0].config.benchmark not in Recipe.known:
-        return list(runs), ""
     found: dict[str, dict[Setting, Cell]] = {}
     for cell in sorted(cells(runs), key=preference):
         found.setdefault(cell.config.method, {}).setdefault(Setting.of(cell.config), cell)
+    several = any(len(own) > 1 for own in found.values())
+    if not several or runs[0].config.benchmark not in Recipe.known:
+        return list(runs), ""
     plain = sorted({cell.objective for own in found.values() for cell in own.values()})
     usual = configure(runs[0].config.benchmark, "er", mode=runs[0].config.mode)
     choice = choose(found, plain, Setting.of(usual))
