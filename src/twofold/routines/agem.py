@@ -43,9 +43,17 @@ class Agem(Routine, name="agem"):
         if g.device.type == "cpu" and 0 <= dot.item() < math.inf:
             step.mark(projected=0.0, unsolved=0.0)
             return g
-        square = torch.dot(step.old, step.old)
-        finite = torch.isfinite(dot) & torch.isfinite(square)
-        usable = finite & (square > 0)  # a zero or a non-finite reference projects nothing
-        step.mark(projected=usable & (dot < 0), unsolved=~finite)
-        weight = (-dot / square).clamp(min=0)
-        return torch.where(usable, torch.addcmul(g, step.old, weight), g)
+        return along_reference(g, step, -dot, torch.dot(step.old, step.old))
+
+
+def along_reference(g: Tensor, step: Step, missing: Tensor, square: Tensor) -> Tensor:
+    """The gradient nearest to g whose product with g_ref is larger by `missing`, if that is > 0.
+
+    square: <g_ref, g_ref>. A zero or a non-finite reference projects nothing.
+    """
+    assert step.old is not None
+    finite = torch.isfinite(missing) & torch.isfinite(square)
+    usable = finite & (square > 0)
+    step.mark(projected=usable & (missing > 0), unsolved=~finite)
+    weight = (missing / square).clamp(min=0)
+    return torch.where(usable, torch.addcmul(g, step.old, weight), g)

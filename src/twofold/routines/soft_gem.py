@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from twofold.component import require
+from twofold.routines.agem import along_reference
 from twofold.routines.base import Needs, Routine, Step
 
 
@@ -40,9 +41,4 @@ class SoftGem(Routine, name="soft-gem"):
         if step.old is None:
             return g
         dot, square = torch.dot(g, step.old), torch.dot(step.old, step.old)
-        missing = self.eps * step.norm(g) * square.sqrt() - dot
-        finite = torch.isfinite(missing) & torch.isfinite(square)
-        usable = finite & (square > 0)
-        step.mark(projected=usable & (missing > 0), unsolved=~finite)
-        weight = (missing / square).clamp(min=0)
-        return torch.where(usable, torch.addcmul(g, step.old, weight), g)
+        return along_reference(g, step, self.eps * step.norm(g) * square.sqrt() - dot, square)
