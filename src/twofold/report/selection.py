@@ -18,6 +18,7 @@ from twofold.experiments.runs import Run
 from twofold.report.cells import Cell, mean_and_error
 
 PAPER_EVAL_SIZE = 1000
+NEGLIGIBLE = 1e-4  # share of predictions: a hundredth of a point, and tables show tenths
 LABELS = ("method", "profile", "device", "seed")  # the components and the rest say what they mean
 SMALLER = ("iterations", "tasks", "eval_every", "eval_schedule", "eval_size", "eval_precision")
 
@@ -103,12 +104,12 @@ def remarks_on(cells: Iterable[Cell], metric: str) -> tuple[str, ...]:
 
 
 def _precision_words(cell: Cell) -> str:
-    """Nothing for runs in fp32, and for those whose audits found no difference from it."""
+    """Nothing for runs in fp32, and for those whose audits found next to no difference from it."""
     audits = [run.summary.get("audit", {}) for run in cell.runs]
     different, images = (
         sum(audit.get(k, 0) for audit in audits) for k in ("differences", "images")
     )
-    if not different:
+    if different <= NEGLIGIBLE * images:
         return ""
     return f"judged in bf16 ({different:,} of {images:,} audited predictions are others in fp32)"
 
