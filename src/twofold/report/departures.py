@@ -186,17 +186,20 @@ def explained(found: Sequence[Effect]) -> list[str]:
     """What the departures are, and what there is to say of the runs."""
     named = {name for each in found for name in each.departures}
     words = [f"{each.name}: {each.words}." for each in DEPARTURES if each.name in named]
-    bounds = dict.fromkeys(
-        f"MIN of {e.benchmark} {e.mode} is an upper bound (≤), {e.bound} only."
-        for e in found
-        if e.bound
-    )
-    smaller = dict.fromkeys(
-        f"{e.metric.upper()} of {e.benchmark} {e.mode} is not the paper's: {', '.join(e.remarks)}."
-        for e in found
-        if e.remarks
-    )
-    return [*words, *bounds, *smaller]
+    said: dict[tuple[str, str], dict[str, None]] = {}  # of a metric: where
+    for each in found:
+        where = f"{each.benchmark} {each.mode}"
+        if each.bound:
+            bound = f"an upper bound (≤), {each.bound} only"
+            said.setdefault((each.metric, bound), {})[where] = None
+        if each.remarks:
+            smaller = f"not the paper's: {', '.join(each.remarks)}"
+            said.setdefault((each.metric, smaller), {})[where] = None
+    limits = [
+        f"{metric.upper()} of {' and '.join(places)} is {text}."
+        for (metric, text), places in said.items()
+    ]
+    return [*words, *limits]
 
 
 def _json(found: Sequence[Effect]) -> str:
