@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 from commandline import Command
 from made_runs import gap_accuracies, made_run
@@ -179,3 +181,15 @@ def test_what_documents_say_of_blocks_is_none(build: ModuleType, root: Path) -> 
 def test_a_column_of_one_letter_has_a_rule() -> None:
     """Without `-` in it, GitHub shows no table at all."""
     assert markdown_table([["", "p"], ["1", "–"]], 1) == "|   |  p |\n| - | -: |\n| 1 |  – |"
+
+
+def test_the_spread_of_min_is_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Into what runs with one seed share and a run's own, whatever methods have on average."""
+    monkeypatch.chdir(SCRIPT.parent.parent)
+    spread = runpy.run_path("docs/beside_the_paper.py")["spread"]
+    random = np.random.default_rng(1)
+    table = random.normal(0, 3, 4000) + random.normal(0, 2, (12, 4000))
+    table += np.linspace(0, 50, 12)[:, None]
+    shared, own = spread(table)
+    assert shared == pytest.approx(9, rel=0.1)
+    assert own == pytest.approx(4, rel=0.05)

@@ -1,0 +1,73 @@
+"""MIN of ER's methods beside the paper's: how far apart, by the spread of all of them."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import numpy as np
+
+from twofold import Run, Store
+from twofold.report.cells import cells, mean_and_error
+from twofold.report.paper import printed
+from twofold.report.text import markdown_table, signed, value_text
+
+SEEDS = 5  # of the paper
+HEAD = ["method", "LR", "seeds", "here", "paper", "difference", "se", "typical se"]
+
+
+def ours(store: str) -> list[Run]:
+    """Of ER's methods on offline Rotated MNIST."""
+    runs = Store(f"results/{store}").runs()
+    runs = [r for r in runs if (r.config.benchmark, r.config.mode) == ("rotated-mnist", "offline")]
+    return [run for run in runs if run.config.components[0][0] == "er"]
+
+
+def spread(table: np.ndarray) -> tuple[float, float]:
+    """The variance that runs with one seed share, and that of a run's own (two-way, by rows)."""
+    rows, columns = table.shape
+    table = table - table.mean(1, keepdims=True)
+    shared = table.mean(0)
+    own = ((table - shared) ** 2).sum() / ((rows - 1) * (columns - 1))
+    return float(shared.var(ddof=1) - own / rows), float(own)
+
+
+def luck(run: Run) -> float:
+    """By how much the images judged are easier than the whole test sets, at the run's end."""
+    whole = run.summary["accuracy_after_task"][-1]
+    judged = [run.curves[f"accuracy_{task}"][-1] for task in range(1, len(whole) + 1)]
+    return float(np.mean(judged) - np.mean(whole))
+
+
+def setting(run: Run) -> tuple[str, float]:
+    return run.config.method, run.config.lr
+
+
+stores = ("replication", "departures", "gamma")
+runs = {run.summary["identity"]: run for store in stores for run in ours(store)}
+alike = [cell for cell in cells(runs.values()) if len(cell.runs) == SEEDS]
+shared, own = spread(np.array([cell.values("min") for cell in alike]))
+lucky = float(np.mean([luck(run) for run in runs.values()]))
+typical = np.sqrt((shared + own) / SEEDS)
+
+published = [r for r in (*ours("replication"), *ours("checks")) if r.config.profile == "published"]
+lines = []
+for (method, lr), group in groupby(sorted(published, key=setting), key=setting):
+    paper = printed("rotated-mnist", "offline", method, "min", lr, 128)
+    mean, error = mean_and_error(values := [run.min for run in group])
+    assert paper is not None
+    assert error is not None
+    apart = mean - paper.mean
+    own_errors = apart / np.hypot(error, paper.error)
+    typical_errors = apart / (typical * np.hypot(1, np.sqrt(SEEDS / len(values))))
+    numbers = [value_text(mean, error), value_text(*paper), signed(apart)]
+    counts = [f"{abs(count):.1f}" for count in (own_errors, typical_errors)]
+    lines.append([method, f"{lr:g}", f"{len(values)}", *numbers, *counts])
+print(markdown_table([HEAD, *lines], left=1))
+print(f"""
+- se: the difference in standard errors, of ours and the paper's together.
+- typical se: in those that the spread of all these methods gives. Of {len(alike)} with the \
+paper's seeds, runs with one seed share a variance of {shared:.1f}, and {own:.1f} is a run's own. \
+So a mean over five seeds has a standard error of {typical:.1f}, most of which is common to all \
+methods of a table.
+- At the end of these runs, accuracy on the images judged is {signed(lucky, 2)} points from that \
+on the whole test sets, on average.""")
