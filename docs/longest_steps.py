@@ -16,12 +16,13 @@ def row(run: Run) -> list[str]:
     departures = ", ".join(each.name for each in in_force(config)) or "none"
     projected, ratio = run.curves["projected"].sum(), run.curves["norm_ratio"].max()
     where = [title_of(config.benchmark), config.mode, config.method, departures, str(config.seed)]
-    return [*where, f"{projected:.0f}", f"{ratio:.1f}", f"{run.avg:.1f}"]
+    less = f" ({config.tasks} tasks)" if config.tasks else ""
+    return [*where, f"{projected:.0f}", f"{ratio:.1f}", f"{run.avg:.1f}{less}"]
 
 
-def place(run: Run) -> tuple[str, float]:
+def place(run: Run) -> tuple[str, str, float]:
     """The longest step first."""
-    return run.config.benchmark, -run.curves["norm_ratio"].max()
+    return run.config.benchmark, run.config.mode, -run.curves["norm_ratio"].max()
 
 
 runs = [

@@ -1,4 +1,7 @@
-"""Online Split CIFAR-100, task by task: how long projected steps were, and what they led to."""
+"""CIFAR-100, task by task: how long projected steps were, and what they led to.
+
+Online Split CIFAR-100, and the offline pair on Domain CIFAR-100.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import numpy as np
 
 from twofold import Run, Store
 from twofold.report.departures import in_force
+from twofold.report.studytables import title_of
 from twofold.report.text import EMPTY, markdown_table
 
-TASKS = range(2, 11)
+SHOWN = (("split-cifar100", "online"), ("domain-cifar100", "offline"))
 
 
 def lengthened(run: Run, task: int) -> str:
@@ -19,19 +23,27 @@ def lengthened(run: Run, task: int) -> str:
 
 def rows(run: Run) -> list[list[str]]:
     departures = ", ".join(each.name for each in in_force(run.config)) or "none"
-    ends = run.summary["accuracy_after_task"]
-    accuracy = [f"{np.mean(ends[task - 1]):.1f}" for task in TASKS]
+    ends = run.summary["accuracy_after_task"][1:]
     what = [run.config.method.partition("(")[0], departures, str(run.config.seed)]
-    found = [[*what, "accuracy", *accuracy]]
+    found = [[*what, "accuracy", *(f"{np.mean(end):.1f}" for end in ends)]]
     if run.curves["projected"].any():
-        found.append(["", "", "", "step", *(lengthened(run, task) for task in TASKS)])
+        steps = (lengthened(run, task) for task in range(2, len(ends) + 2))
+        found.append(["", "", "", "step", *steps])
     return found
 
 
-runs = [r for r in Store("results/departures").runs() if r.config.benchmark == "split-cifar100"]
-runs = [r for r in runs if r.config.method == "er" or r.config.method.startswith("er+gem")]
-runs.sort(key=lambda run: (run.config.seed, run.config.method != "er", -run.avg))
-head = ["method", "departures", "seed", "after task", *map(str, TASKS)]
-print(markdown_table([head, *(row for run in runs for row in rows(run))], left=4))
-print("\n- accuracy: the mean over the tasks so far, on their whole test sets.")
+for shown in SHOWN:
+    runs = [
+        run
+        for run in Store("results/departures").runs()
+        if (run.config.benchmark, run.config.mode) == shown
+        and run.config.method.partition("(")[0] in ("er", "er+gem")
+    ]
+    runs.sort(key=lambda run: (run.config.seed, run.config.method != "er", -run.avg))
+    body = [row for run in runs for row in rows(run)]
+    tasks = (str(task) for task in range(2, max(map(len, body)) - 2))
+    head = ["method", "departures", "seed", "after task", *tasks]
+    print(f"**{title_of(shown[0])}, {shown[1]}**\n")
+    print(markdown_table([head, *body], left=4), end="\n\n")
+print("- accuracy: the mean over the tasks so far, on their whole test sets.")
 print("- step: how many times as long as the gradient the projected one was, the task's mean.")

@@ -226,6 +226,18 @@ def test_the_figure_shows_the_text_the_code_and_the_papers_number(
         assert (tmp_path / name).stat().st_size > 5000
 
 
+@pytest.mark.parametrize(
+    ("less", "avg_comparable"), [({"tasks": 2}, False), ({"eval_size": 250}, True)]
+)
+def test_the_figure_has_the_papers_number_only_beside_the_same_quantity(
+    less: dict[str, int], avg_comparable: bool
+) -> None:
+    code = seeded("er", TEXT, memory_grouping="class", **less)
+    avg, low = departures_figure(effects(gathered(seeded("er", TEXT, **less), code))).axes
+    assert ((91.9, 0) in shown(avg)) == avg_comparable
+    assert (83.1, 0) not in shown(low)
+
+
 def shown(axes: Axes) -> set[tuple[float, float]]:
     """Where the marks are."""
     lines = [line for line in axes.lines if len(line.get_xdata()) == 1]

@@ -56,6 +56,7 @@ class Effect:
     p_corrected: float | None
     bound: str  # how MIN was judged, where it is an upper bound
     remarks: tuple[str, ...]  # how the runs are smaller than the paper's
+    comparable: bool  # whether the numbers mean what the paper's means (MIN perhaps as a bound)
     commands: tuple[str | None, str | None]
 
 
@@ -155,6 +156,7 @@ def _effect(pair: Pair, metric: str, result: Comparison) -> Effect:
         **result._asdict(),
         bound=less.schedule if metric == "min" else "",
         remarks=remarks_on(pair, metric),
+        comparable=all(Reductions.of(cell).comparable(metric) for cell in pair),
         commands=(pair.text.command(), pair.code.command()),
     )
 

@@ -89,7 +89,7 @@ def _draw(axes: Axes, effects: Sequence[Effect], rows: Sequence[str]) -> None:
         axes.plot(each.code, y, "o", color=BLUE, markersize=6)
         axes.plot(each.text, y, "o", color=BLUE, markersize=6, markerfacecolor="white")
         address = (each.benchmark, each.mode, each.method, each.metric, each.lr, each.batch_size)
-        if number := printed(*address):
+        if each.comparable and (number := printed(*address)):
             axes.errorbar(
                 number.mean, y, xerr=number.error, fmt="D", color=VERMILLION, markersize=3, zorder=3
             )
