@@ -32,6 +32,11 @@ def rows(run: Run) -> list[list[str]]:
     return found
 
 
+def order(run: Run) -> tuple[int, bool, int]:
+    """ER before ER+GEM, and the text before departures."""
+    return run.config.seed, run.config.method != "er", len(in_force(run.config))
+
+
 for shown in SHOWN:
     runs = [
         run
@@ -39,7 +44,7 @@ for shown in SHOWN:
         if (run.config.benchmark, run.config.mode) == shown
         and run.config.method.partition("(")[0] in ("er", "er+gem")
     ]
-    runs.sort(key=lambda run: (run.config.seed, run.config.method != "er", -run.avg))
+    runs.sort(key=order)
     body = [row for run in runs for row in rows(run)]
     tasks = (str(task) for task in range(2, max(map(len, body)) - 2))
     head = ["method", "departures", "seed", "after task", *tasks]
