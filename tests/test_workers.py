@@ -49,6 +49,16 @@ class Killed(Routine, name="killed"):
         os.kill(os.getpid(), signal.SIGKILL)
 """
 
+SLEEPS = """
+import pathlib, time
+from twofold import Routine
+
+class Sleeps(Routine, name="sleeps"):
+    def direct(self, g, step):
+        pathlib.Path({named!r}).touch()
+        time.sleep(600)
+"""
+
 
 @pytest.fixture
 def env(cache_folder: str) -> dict[str, str]:
@@ -188,6 +198,19 @@ def test_a_worker_that_is_killed(twofold: Command, toy: Path, tmp_path: Path) ->
     assert "Traceback" not in done.err
     (*_, told) = [line for line in done.err.splitlines() if "died" in line]
     assert told.startswith("er+killed seed 142: ")
+
+
+@pytest.mark.parametrize("word", [signal.SIGKILL, signal.SIGTERM])
+def test_a_worker_ends_with_a_command_that_is_killed(
+    begin: Begin, toy: Path, tmp_path: Path, word: signal.Signals
+) -> None:
+    """At once, and not when its run has something to tell, which may be minutes later."""
+    plugin, asleep = tmp_path / "sleeps.py", tmp_path / "asleep"
+    plugin.write_text(SLEEPS.format(named=str(asleep)))
+    running = begin(*tiny(toy, tmp_path / "out", "er+sleeps"), "--plugin", plugin, "--workers", 1)
+    until(asleep.exists, "the routine sleeps")
+    running.send_signal(word)
+    until(lambda: not alive(running.pid), "no worker is left", 10)
 
 
 def test_an_error_in_a_users_routine(twofold: Command, toy: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -160,8 +161,17 @@ def _print_to(log: Path, store: Store) -> None:
                 os.dup2(file.fileno(), stream.fileno())
 
 
+def _end_with_parent() -> None:
+    """A command that is killed can't dismiss its workers, and their runs would go on unheard."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
 def _work(connection: Connection, store: Store, data: Path | None, checkpoint_every: float) -> None:
     """A worker's life: take a configuration, make its run, say so; until the pipe closes."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         _print_to(_log_of(store, os.getpid()), store)
     except UserError as error:
