@@ -626,6 +626,18 @@ def test_hostile_names_stay_text(browser, tmp_path):
     context.close()
 
 
+def test_commands_in_notes_are_set_as_code(browser, tmp_path):
+    store = Store(tmp_path / "runs")
+    store.save(made_run("er+gem", gap_accuracies(60, 2, 0)))  # and no er beside it
+    assert main(["report", str(store.folder), "-o", str(tmp_path / "report.html")]) == 0
+    page = browser.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    note = page.locator("#verdicts .note", has_text="has no plain er").first
+    expect(note.locator("code")).to_have_text(re.compile("^twofold run rotated-mnist er "))
+    expect(note).not_to_contain_text("`")
+    page.close()
+
+
 def test_even_a_slip_could_run_nothing_and_reach_nobody(browser, page_file):
     """The page forbids the browser all scripts but its own two, and all connections."""
     page = browser.new_page()

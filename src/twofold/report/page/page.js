@@ -21,7 +21,10 @@ function make(tag, properties = {}, ...children) {
   element.append(...children.filter((child) => child !== null));
   return element;
 }
-const note = (textContent) => make("p", { className: "note", textContent });
+const code = (textContent) => make("code", { textContent });
+/** A paragraph; what stands between backticks is set as code. */
+const note = (text) =>
+  make("p", { className: "note" }, ...text.split("`").map((part, k) => (k % 2 ? code(part) : part)));
 
 // ---------------------------------------------------------------- what is chosen
 
@@ -556,7 +559,7 @@ function drawHoldings() {
   byId("holdings").replaceChildren(button({ text: runs, command: commands.runs, about: "All runs" }),
     ` of ${counted(distinct((cell) => cell.method), "method")} on `,
     counted(distinct((cell) => cell.settings.benchmark), "benchmark"), begun ? `; ${begun} more not finished` : "");
-  byId("made").replaceChildren(`Made by twofold ${version}: `, make("code", { textContent: commands.report }));
+  byId("made").replaceChildren(`Made by twofold ${version}: `, code(commands.report));
 }
 
 function drawVerdicts() {
