@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -235,8 +236,14 @@ def test_runs_of_two_versions_of_a_plugin_are_two_cells(half: Path, registries: 
             run.summary["plugins"] = run.config.plugin_digests()
         return own
 
+    def forget() -> None:
+        """As another process would not know it."""
+        for name in [name for name in sys.modules if name.startswith("twofold_plugin_half")]:
+            del sys.modules[name]
+
     first = runs(80, 81, 82)
     half.write_text(half.read_text() + "\n# another\n")
+    forget()
     second = runs(90, 91)
     old, new = found = cells([*first, *second])
     assert (old.seeds, new.seeds) == ([142, 152, 162], [142, 152])
@@ -247,4 +254,5 @@ def test_runs_of_two_versions_of_a_plugin_are_two_cells(half: Path, registries: 
     )
     assert len(Shelf(found).cells()) == 2
     half.unlink()  # nothing is known then
+    forget()
     assert Reductions.of(old).training == ()

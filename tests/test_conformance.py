@@ -270,3 +270,14 @@ def test_modes_and_limits_say_how_many_iterations_there_are():
         "online, no more": 21,
         "fewer tasks": 8,
     }
+
+
+@pytest.mark.parametrize("objective", sorted(Objective.known))
+@pytest.mark.parametrize("online", [True, False])
+def test_how_many_iterations_there_will_be_is_known_from_the_start(objective, online):
+    """Also where examples are held out: of 90 a task, `bic` trains on 84."""
+    told: list[Progress] = []
+    settings = Settings(online=online, lr=0.02, batch_size=8, seed=3, memory_per_class=20)
+    parts = Method.parse(objective).make()
+    Training(class_benchmark(examples=90), *parts, settings, told.append).run()
+    assert {progress.iterations for progress in told} == {told[-1].iteration}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,6 +118,19 @@ def test_joint_without_batch_norm_is_the_mean_over_tasks(apart):
     if apart:
         expected = vector(plain, per_task[:2].mean())
         torch.testing.assert_close(g_old, expected, rtol=1e-4, atol=1e-6)
+
+
+@with_and_without_norm
+def test_joint_is_the_mean_over_tasks_where_fewer_than_a_batch_are_kept(norm):
+    net, _ = network(norm)
+    objective = Joint(keep=3)
+    objective.start(BENCHMARKS[norm], net, seed=0)
+    old = joined([batch(norm, task, 3) for task in (1, 2)])
+    terms = list(itertools.chain(*objective.passes(Draw(3, 1, batch(norm, 3, 8), old))))
+    for role, examples, share in (("new", 8, 1 / 3), ("old", 6, 2 / 3)):
+        own = [term for term in terms if term.role == role]
+        assert sum(len(term.x) for term in own) == examples
+        assert all(t.weight == pytest.approx(share * len(t.x) / examples) for t in own)
 
 
 @pytest.mark.parametrize("apart", [False, True])

@@ -41,6 +41,46 @@ class Shared(nn.Module):
         return self.linear(self.plain(out).mean((2, 3)))
 
 
+class Reused(nn.Module):
+    """Modules that are called more than once, each time with another neighbour.
+
+    calls: "norms" has two batch norms after one convolution, "bare" one of two calls without,
+        "norm" one batch norm after two convolutions.
+    """
+
+    def __init__(self, calls: str) -> None:
+        super().__init__()
+        self.calls, self.linear = calls, nn.Linear(3, 5)
+        self.a, self.b = nn.Conv2d(3, 3, 3, padding=1), nn.Conv2d(3, 3, 1)
+        self.norm_a, self.norm_b = nn.BatchNorm2d(3), nn.BatchNorm2d(3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out = F.relu(self.norm_a(self.a(x)))
+        if self.calls == "norms":
+            out = F.relu(self.norm_b(self.a(out)))
+        elif self.calls == "bare":
+            out = out + torch.tanh(self.a(x))
+        else:
+            out = F.relu(self.norm_a(self.b(out)))
+        return self.linear(out.mean((2, 3)))
+
+
+class Keyword(nn.Module):
+    """Hands over inputs by name: to the layer that is named."""
+
+    def __init__(self, layer: str) -> None:
+        super().__init__()
+        self.layer, self.linear = layer, nn.Linear(4, 5)
+        self.conv, self.norm = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out = self.conv(x)
+        out = self.norm(input=out) if self.layer == "norm" else self.norm(out)
+        out = torch.relu(input=out) if self.layer == "relu" else torch.relu(out)
+        out = out.mean((2, 3))
+        return self.linear(input=out) if self.layer == "linear" else self.linear(out)
+
+
 def trained(module: nn.Module, seed: int = 0) -> FlatModel:
     """With statistics and weights as after some training, not as at the start."""
     torch.manual_seed(seed)
@@ -65,6 +105,26 @@ def test_it_computes_what_the_network_does(make):
     inference = Inference(net)
     inference.follow()
     torch.testing.assert_close(inference(x), logits(net, x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("calls", ["norms", "bare", "norm"])
+def test_what_is_called_twice_is_not_folded(calls):
+    net, x = trained(Reused(calls)), torch.randn(10, 3, 32, 32)
+    inference = Inference(net)
+    inference.follow()
+    assert inference._folds == []
+    torch.testing.assert_close(inference(x), logits(net, x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+@pytest.mark.parametrize("layer", ["norm", "relu", "linear"])
+def test_inputs_can_be_handed_over_by_name(layer, dtype):
+    net, x = trained(Keyword(layer)), torch.randn(10, 3, 32, 32)
+    inference = Inference(net, dtype)
+    inference.follow()
+    largest = logits(net, x).abs().max()
+    within = (1e-5 if dtype == torch.float32 else 0.05) * largest
+    torch.testing.assert_close(inference(x), logits(net, x), rtol=0, atol=within)
 
 
 def test_it_follows_the_weights_and_the_statistics():

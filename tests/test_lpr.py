@@ -219,6 +219,39 @@ def test_a_network_that_diverges_is_no_reason_to_stop():
         assert torch.equal(preconditioned(net, x, g), g)
 
 
+@pytest.mark.parametrize("examples", [1, 2, 51])
+def test_batch_norm_of_vectors_by_the_formula(examples):
+    """One example is fewer than the two parameters of a channel."""
+    torch.manual_seed(6)
+    net = FlatModel(nn.Sequential(nn.BatchNorm1d(3)))
+    x, g = torch.randn(examples, 3), torch.randn(6)
+    after = preconditioned(net, x, g, examples=examples)
+    for c in range(3):
+        Z = with_ones(x[:, c : c + 1] / (1 + 1e-5) ** 0.5)
+        expected = torch.stack([g[c], g[3 + c]]).double() @ inverse(Z)
+        actual = torch.stack([after[c], after[3 + c]]).double()
+        torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        (lambda: nn.BatchNorm1d(16, track_running_stats=False), "batch norm '1' .*statistics"),
+        (lambda: nn.utils.parametrizations.weight_norm(nn.Linear(16, 16)), "layer '1'.*weight"),
+        (lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(16, 16)), "layer '1'.*weight"),
+    ],
+)
+def test_layers_without_a_preconditioner_are_refused_at_the_start(layer, message):
+    x, y = torch.zeros(20, 8), torch.arange(20) % 3
+    benchmark = twofold.Benchmark.from_tensors(
+        "mine",
+        [(x, y, x, y)] * 2,
+        model=lambda: nn.Sequential(nn.Linear(8, 16), layer(), nn.Linear(16, 3)),
+    )
+    with pytest.raises(UserError, match=f"lpr.*{message}"):
+        twofold.run(benchmark, "er+lpr", batch_size=8, iterations=2)
+
+
 @pytest.mark.parametrize("options", [{"omega": 0.0}, {"every": 0}, {"examples": 0}])
 def test_options_out_of_range_are_refused(options):
     (name,) = options

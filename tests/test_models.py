@@ -207,6 +207,10 @@ def test_evaluating_is_eval_mode_without_gradients_and_ends_in_train_mode():
     assert net(batch()).requires_grad
 
 
+def test_a_network_is_trained_in_train_mode_whatever_mode_it_comes_in():
+    assert all(m.training for m in FlatModel(small().eval()).module.modules())
+
+
 def test_evaluating_ends_in_train_mode_after_an_error():
     net = FlatModel(small())
     with pytest.raises(ZeroDivisionError), net.evaluating():

@@ -186,7 +186,7 @@ class WatchedBic(Bic):
     def start(self, *args):
         super().start(*args)
         self.seen: list[np.ndarray] = []
-        self.held_out: list[np.ndarray] = []
+        self.validating: list[np.ndarray] = []
         self.ends: list[nn.Module] = []
 
     def passes(self, draw):
@@ -196,7 +196,7 @@ class WatchedBic(Bic):
     def end_task(self, task, chosen):
         self.ends.append(self.net.copy())
         stored = super().end_task(task, chosen)
-        self.held_out.append(np.setdiff1d(np.concatenate(chosen), stored))
+        self.validating.append(np.setdiff1d(np.concatenate(chosen), stored))
         return stored
 
 
@@ -225,7 +225,7 @@ def by_simplex(problem) -> np.ndarray:
 
 def fitted(bic: WatchedBic, module: nn.Module, task: int) -> np.ndarray:
     """alpha and beta for a task by another optimiser, from the examples that were held out."""
-    batch = bic.benchmark.train.batch(np.concatenate(bic.held_out[:task]))
+    batch = bic.benchmark.train.batch(np.concatenate(bic.validating[:task]))
     with torch.no_grad():
         logits = module(batch.x).numpy()
     old = np.concatenate([columns(k) for k in range(1, task)])
@@ -237,7 +237,7 @@ def test_bic_splits_each_class_nine_to_one(quota, kept):
     bic = WatchedBic()
     training, _ = trained(bic, tasks=1, memory_per_class=quota)
     labels = training.benchmark.train.labels.numpy()
-    (stored,), (held_out,) = training.memory.parts, bic.held_out
+    (stored,), (held_out,) = training.memory.parts, bic.validating
     assert np.bincount(labels[stored]).tolist() == CLASSES * [kept]
     assert np.bincount(labels[held_out]).tolist() == CLASSES * [quota - kept]
 
@@ -245,7 +245,7 @@ def test_bic_splits_each_class_nine_to_one(quota, kept):
 def test_bic_never_trains_on_what_validates():
     bic = WatchedBic()
     training, _ = trained(bic, tasks=3, iterations=30, memory_per_class=20)
-    seen, held_out = np.concatenate(bic.seen), np.concatenate(bic.held_out)
+    seen, held_out = np.concatenate(bic.seen), np.concatenate(bic.validating)
     assert len(held_out) == 3 * CLASSES * 2
     assert not np.intersect1d(seen, held_out).size
     everything = np.concatenate([task.train for task in training.benchmark.tasks])

@@ -5,9 +5,10 @@ import pytest
 import torch
 from test_inference import Branching, trained
 from torch import nn
+from torch.nn.utils import parametrizations
 from toys import class_benchmark, domain_benchmark
 
-from twofold import Method, configure, run
+from twofold import Benchmark, Method, configure, run
 from twofold.benchmarks import Batch
 from twofold.evaluation import predictors
 from twofold.evaluation.continual import Evaluator
@@ -103,6 +104,29 @@ def test_an_audit_that_finds_nothing_leaves_the_margin():
     assert audit == Audit(evaluations=1, audits=1, images=4, differences=0, margin=0.01)
 
 
+def test_where_two_weights_are_judged_both_are_audited(monkeypatch):
+    """They are one evaluation: an audit of every second would else see the first alone."""
+    monkeypatch.setattr(predictors, "AUDIT_EVERY", 2)
+    settings = Settings(False, 0.05, 10, seed=0, iterations=3, tasks=1, eval_precision="bf16")
+    training = Training(class_benchmark(), *Method.parse("er+ema(0.9)").make(), settings)
+    looked_at = []
+    sure = training.evaluator._exact
+
+    def watched(x, judged):
+        if len(x) == 30:  # all of a test set, not what is close in it
+            looked_at.append(training.net.values.clone())
+        return sure(x, judged)
+
+    training.evaluator._exact = watched
+    audit = training.run().audit
+    assert (audit["evaluations"], audit["audits"], audit["images"]) == (3, 2, 2 * 2 * 30)
+    *audited, full, raw = looked_at
+    assert len(audited) == 4
+    assert not torch.equal(audited[2], audited[3])  # the average, and the weights themselves
+    assert torch.equal(audited[2], full)
+    assert torch.equal(audited[3], raw)
+
+
 def test_exact_predictions_are_those_of_the_naive_pass():
     """Whatever rounding does, also where it would decide."""
     torch.manual_seed(0)
@@ -125,6 +149,75 @@ def test_a_network_that_was_misread_is_taken_as_it_is(monkeypatch):
     assert isinstance(exact(net, x), Checked)
     monkeypatch.setattr(predictors.Inference, "__call__", lambda self, x: self._module(x) + 0.01)
     assert isinstance(exact(net, x), Plain)
+
+
+class Unread(nn.Module):
+    """Folded wrong: the convolution's weight is worked out anew in every call, or is another's."""
+
+    def __init__(self, tied: bool) -> None:
+        super().__init__()
+        self.first, self.conv = nn.Conv2d(3, 3, 3, padding=1), nn.Conv2d(3, 3, 3, padding=1)
+        self.norm, self.linear = nn.BatchNorm2d(3), nn.Linear(3, 5)
+        if tied:
+            self.conv.weight = self.first.weight
+        else:
+            parametrizations.weight_norm(self.conv)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(torch.relu(self.norm(self.conv(self.first(x)))).mean((2, 3)))
+
+
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "parametrized"])
+def test_a_misread_network_is_found_before_it_is_trained(tied):
+    """At the start every batch norm is nearly the identity, and a copy without it seems right."""
+    torch.manual_seed(0)
+    net, x = FlatModel(Unread(tied)), torch.randn(2, 3, 8, 8)
+    state = {name: tensor.clone() for name, tensor in net.module.state_dict().items()}
+    predictor = exact(net, x)
+    assert isinstance(predictor, Plain)
+    assert rounded(net, x, predictor) is None
+    for name, tensor in net.module.state_dict().items():
+        assert torch.equal(tensor, state[name]), name
+
+
+def test_looking_at_a_network_draws_no_random_numbers():
+    layers = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Dropout(), nn.Flatten(), nn.Linear(144, 5)
+    net, x = FlatModel(nn.Sequential(*layers)), torch.randn(2, 3, 8, 8)
+    before = torch.get_rng_state()
+    assert isinstance(rounded(net, x, exact(net, x)), Checked)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert net.module.training
+
+
+class Indexed(nn.Module):
+    """Takes whole numbers, which bf16 would round."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.linear = nn.Embedding(1000, 8), nn.Linear(8, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(self.embedding(x.long()).mean(1))
+
+
+def test_where_bf16_is_far_off_fp32_is_taken():
+    torch.manual_seed(0)
+    task = torch.randint(1000, (60, 4)).float(), torch.arange(60) % 5
+    benchmark = Benchmark.from_tensors("indexed", [(*task, *task)], model=Indexed)
+    net = FlatModel(Indexed())
+    evaluators = [Evaluator(benchmark, net, 60, 0, precision) for precision in ("fp32", "bf16")]
+    usual, quick = (evaluator.subset(1, identity) for evaluator in evaluators)
+    assert torch.equal(usual, quick)
+    assert evaluators[1].state() == {}  # nothing is left to audit
+
+
+@pytest.mark.parametrize("make", [mlp, reduced_resnet18], ids=lambda m: m.__name__)
+def test_our_networks_are_read_right(make):
+    torch.manual_seed(0)
+    net, x = FlatModel(make()), torch.randn(2, *((784,) if make is mlp else (3, 32, 32)))
+    predictor = exact(net, x)
+    assert isinstance(predictor, Plain if make is mlp else Checked)  # there is nothing to fold
+    assert isinstance(rounded(net, x, predictor), Checked)
 
 
 class Tall(nn.Module):

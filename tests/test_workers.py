@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -182,6 +183,16 @@ def test_interrupt_while_workers_start(toy: Path, tmp_path: Path, begin: Begin) 
     interrupted(running)
     assert runs_in(out) == []
     assert leftovers(out) == []
+
+
+def test_complete_runs_need_no_worker(
+    twofold: Command, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = tiny(toy, tmp_path / "out", "er")
+    assert twofold(*words).code == 0
+    monkeypatch.setattr(multiprocessing.get_context("spawn"), "Process", None)
+    done = twofold(*words)
+    assert done.code == 0, done.err
 
 
 def test_a_worker_that_is_killed(twofold: Command, toy: Path, tmp_path: Path) -> None:

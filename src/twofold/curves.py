@@ -13,7 +13,9 @@ Columns = dict[str, NDArray[np.generic]]
 # Recorded at every iteration, each with its value where a method has nothing to say.
 RECORDED = {
     "loss": np.nan,  # the objective's
-    "loss_new": np.nan,  # the mean on new and on replayed data, without their weights
+    # Of new and of replayed data: the objective's terms, over the sum of their weights. That is the
+    # mean loss with ER and Joint; DER's and BiC's terms, of weight 1, hold alpha, 1/t and the like.
+    "loss_new": np.nan,
     "loss_old": np.nan,
     "projected": 0.0,  # whether a routine changed the gradient's direction
     "norm_ratio": 1.0,  # the followed direction's norm, over the gradient's

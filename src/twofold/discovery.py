@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
-import importlib.util
 import pkgutil
 import sys
+import types
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,20 +22,45 @@ def import_all(package: str, path: Iterable[str]) -> None:
 
 def import_file(path: str) -> None:
     """Run a user's file that defines components of their own; once a process."""
-    file = Path(path).resolve()
-    name = f"twofold_plugin_{file.stem}_{zlib.crc32(str(file).encode()):x}"
+    file, name = Path(path), _module_of(path)
     if name in sys.modules:
         return
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None or not file.is_file():
+    if file.suffix != ".py" or not file.is_file():
         raise UserError(f"plugin {path!r} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
+    module = types.ModuleType(name)
+    module.__file__ = str(file.resolve())
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        text = file.read_bytes()
+        module.__digest__ = _digest(text)  # type: ignore[attr-defined]
+        exec(compile(text, module.__file__, "exec", dont_inherit=True), module.__dict__)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # it is the user's code: it may do anything, exit included
         del sys.modules[name]
         said = " ".join(str(error).split())
         raise UserError(f"plugin {path!r} can't be used: {type(error).__name__}: {said}") from error
+
+
+def plugin_digest(path: str) -> str:
+    """Of its text as it was executed here or else as it is now; empty where there is no file."""
+    executed: str | None = getattr(sys.modules.get(_module_of(path)), "__digest__", None)
+    return executed or _digest_now(path)
+
+
+def changed_since_import(path: str) -> bool:
+    return plugin_digest(path) != _digest_now(path)
+
+
+def _module_of(path: str) -> str:
+    file = Path(path).resolve()
+    return f"twofold_plugin_{file.stem}_{zlib.crc32(str(file).encode()):x}"
+
+
+def _digest_now(path: str) -> str:
+    file = Path(path)
+    return _digest(file.read_bytes()) if file.exists() else ""
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()

@@ -18,7 +18,8 @@ class ObjectiveGradient(NamedTuple):
 
     g: Tensor
     old: Tensor | None
-    losses: dict[str, Tensor]  # the mean loss of each role, without its weight, and "total"
+    # Of each role, the weighted mean of its terms' losses; and "total", the objective's value.
+    losses: dict[str, Tensor]
 
 
 def objective_gradient(net: FlatModel, passes: list[Pass], apart: bool) -> ObjectiveGradient:

@@ -6,7 +6,7 @@ import functools
 import operator
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from twofold.models import FlatModel
 from twofold.objectives import Draw, Objective
 from twofold.objectives.base import Pass
 from twofold.routines import Needs, Routine, Step
-from twofold.streams import stream
+from twofold.streams import seeded, stream
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,11 @@ class Settings:
     memory_per_class: int = 100
     memory_grouping: Grouping = "class-task"
     momentum: float = 0.9
+
+    def iterations_of(self, examples: int, offline_iterations: int) -> int:
+        """Of a task: one pass in online mode, without the last partial batch."""
+        count = examples // self.batch_size if self.online else offline_iterations
+        return min(count, self.iterations or count)
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,7 @@ class Training:
         self._check()
         device = benchmark.train.labels.device
         self.net = initialised(benchmark, settings.seed, device)
+        self._check_outputs()
         self.velocity = torch.zeros_like(self.net.values)
         past = len(self.tasks) - 1 if Needs.PER_TASK in self.needs else 0
         self._references = self.net.values.new_empty(past, len(self.net.values))  # G, reused
@@ -104,7 +110,7 @@ class Training:
         self.raw_task_ends: list[list[float]] = []
         self.seconds = {"training": 0.0, "evaluation": 0.0}
         self._order: tuple[tuple[int, int], Rows] | None = None  # of which task and epoch
-        self._start: dict[str, Any] | None = None
+        self._to_restore: dict[str, Any] | None = None
         objective.start(benchmark, self.net, settings.seed)
         for routine in routines:
             routine.start(self.net)
@@ -122,6 +128,15 @@ class Training:
                 f"{self.benchmark.name} has one of {examples} training examples"
             )
 
+    def _check_outputs(self) -> None:
+        largest = max(label for task in self.tasks for label in task.classes)
+        outputs = self.net.outputs(self.benchmark.train.batch(self.tasks[0].train[:2]).x)
+        if outputs <= largest:
+            raise UserError(
+                f"the network has {outputs} outputs, but {self.benchmark.name!r} has labels up to "
+                f"{largest}: it needs at least {largest + 1}"
+            )
+
     def run(self, every: Callable[[], None] = lambda: None) -> Result:
         """Train to the end, from the start or from where `restore` has put it.
 
@@ -130,9 +145,9 @@ class Training:
         for task in range(self.task, len(self.tasks) + 1):
             chosen, rows = self._start_task(task)
             count, done = self._iterations(len(rows)), len(self.curves) - self.n
-            left = sum(self._iterations(len(later.train)) for later in self.tasks[task:])
+            left = sum(map(self._expected, range(task + 1, len(self.tasks) + 1)))
             for n in range(self.n + 1, count + 1):
-                with self._timed("training"):
+                with self._timed("training"), self._network_draws(task, n):
                     self.curves.add(task, self._iterate(task, n, rows))
                 if n == count or self.schedule.due(n):
                     judged, raw = self._judge(self.evaluator.subset, task)
@@ -181,20 +196,28 @@ class Training:
         self.task, self.n = state["task"], state["n"]
         self.memory.restore(state["memory"])
         self.objective.restore(state["objective"])
-        self._start = state
+        self._to_restore = state
 
     def _start_task(self, task: int) -> tuple[list[Rows], Rows]:
         """What will be stored at the task's end, and what is trained on until then."""
-        random = stream(self.settings.seed, "memory", task)
-        chosen = self.memory.choose(self.tasks[task - 1], random)
+        chosen = self._choose(task)
         rows = self.objective.start_task(task, chosen)
         self._check_batch(len(rows))  # an objective may hold examples out
         for routine in self.routines:
             routine.start_task(task)
-        if self._start is not None:
-            self._put_back(self._start)
-            self._start = None
+        if self._to_restore is not None:
+            self._put_back(self._to_restore)
+            self._to_restore = None
         return chosen, rows
+
+    def _choose(self, task: int) -> list[Rows]:
+        random = stream(self.settings.seed, "memory", task)
+        return self.memory.choose(self.tasks[task - 1], random)
+
+    def _expected(self, task: int) -> int:
+        """The iterations of a task to come, of which an objective may hold examples out."""
+        held_out = self.objective.held_out(self._choose(task))
+        return self._iterations(len(self.tasks[task - 1].train) - len(held_out))
 
     def _put_back(self, state: dict[str, Any]) -> None:
         self.net.values.copy_(state["values"])
@@ -210,10 +233,7 @@ class Training:
         self.evaluator.restore(state["evaluator"])
 
     def _iterations(self, examples: int) -> int:
-        """Of a task: one pass in online mode, without the last partial batch."""
-        one_pass, offline = examples // self.settings.batch_size, self.benchmark.offline_iterations
-        count = one_pass if self.settings.online else offline
-        return min(count, self.settings.iterations or count)
+        return self.settings.iterations_of(examples, self.benchmark.offline_iterations)
 
     def _iterate(self, task: int, n: int, rows: Rows) -> dict[str, Tensor | float]:
         # 1. Sample: the current batch, and what is to be replayed.
@@ -231,7 +251,7 @@ class Training:
         if draw.references or own_pass:
             self._add_references(step, draw)
         if elsewhere:
-            step.gradient_at = functools.partial(self._gradient_at, passes)
+            step.gradient_at = functools.partial(self._gradient_at, draw, passes)
         if Needs.MEMORY in self.needs and task > 1:
             step.memory = functools.partial(self._remembered, step.random())
         # 4. Projection, or whatever else the routines do to the direction and to the step.
@@ -301,10 +321,19 @@ class Training:
             old, step.old_loss = frozen_gradient(self.net, batches, affine)
             step.old = old.clone()
 
-    def _gradient_at(self, passes: list[Pass], values: Tensor) -> Tensor:
-        """The objective's gradient at other weights; it leaves no trace in batch norm."""
-        with self.net.using(values, self.net.buffers()):
+    def _gradient_at(self, draw: Draw, passes: list[Pass], values: Tensor) -> Tensor:
+        """The objective's gradient at other weights; it leaves no trace in batch norm.
+
+        Dropout drops what it did in the iteration's first pass (unless that had g_old apart, term
+        by term), so it is the same function's.
+        """
+        place = draw.task, draw.iteration
+        with self.net.using(values, self.net.buffers()), self._network_draws(*place):
             return objective_gradient(self.net, passes, apart=False).g
+
+    def _network_draws(self, task: int, n: int) -> AbstractContextManager[None]:
+        """What the network itself draws in an iteration, as by dropout, from the run's seed."""
+        return seeded(stream(self.settings.seed, "network", task, n), self.net.values.device)
 
     def _remembered(self, random: np.random.Generator, count: int) -> Batch:
         return self.benchmark.train.batch(self.memory.draw(count, random))
@@ -313,7 +342,7 @@ class Training:
         self, accuracies: Callable[[int, Judged], Tensor], task: int
     ) -> tuple[Tensor, Tensor | None]:
         """Of the weights that the routines want judged; and, where they do, of those trained."""
-        with self._timed("evaluation"):
+        with self._timed("evaluation"), self.evaluator.one_evaluation():
             with self._evaluated():
                 judged = accuracies(task, self.objective.judged)
             if not any(routine.overrides("evaluated") for routine in self.routines):
@@ -342,7 +371,7 @@ def needs_of(routines: Sequence[Routine]) -> Needs:
     return functools.reduce(operator.or_, (routine.asks() for routine in routines), Needs.NOTHING)
 
 
-def replays(objective: Objective, routines: Sequence[Routine]) -> bool:
+def uses_memory(objective: Objective, routines: Sequence[Routine]) -> bool:
     """Whether the method uses a memory."""
     return objective.replays != "nothing" or bool(needs_of(routines) & Needs.REPLAY)
 
@@ -364,12 +393,11 @@ def check_method(
             "routines of one method must agree on the old-data gradient: "
             "all with agem's reference=objective, or all with frozen"
         )
-    if replays(objective, routines) and not objective.stores_all and memory_per_class == 0:
+    if uses_memory(objective, routines) and not objective.stores_all and memory_per_class == 0:
         raise UserError("this method replays, but with --memory-per-class 0 memory stays empty")
 
 
 def initialised(benchmark: Benchmark, seed: int, device: torch.device) -> FlatModel:
     """A fresh network; the same for every method with one seed."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(stream(seed, "initialisation").integers(2**63)))
+    with seeded(stream(seed, "initialisation"), device):
         return FlatModel(benchmark.model(), device)

@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from twofold.benchmarks.tensors import checked, own_whitening
 from twofold.datasets import Dataset, load
-from twofold.datasets.statistics import Constants, channel_statistics
+from twofold.datasets.statistics import Constants
 from twofold.errors import UserError, unknown
 from twofold.models import mlp
 
@@ -87,26 +88,19 @@ class Benchmark:
     ) -> Benchmark:
         """Your own data: for each task train inputs, train labels, test inputs, test labels.
 
-        Labels count from 0. uint8 images [N, H, W, C] are whitened with the training set's own
-        statistics; floating-point inputs are taken as they are. Without a `model`, an MLP with
-        two hidden layers of 400. Tasks that share no class make a class-incremental benchmark.
+        Labels count from 0. Inputs are of one kind and shape in all tasks: uint8 images
+        [N, H, W, C], which are whitened with the training set's own statistics, or floating-point
+        ones, which are taken as they are, in float32. Without a `model`, an MLP with two hidden
+        layers of 400. Tasks that share no class make a class-incremental benchmark.
         """
-        if not tasks:
-            raise UserError(f"benchmark {name!r} needs at least one task")
-        x_train, y_train, x_test, y_test = (
-            torch.cat([torch.as_tensor(t[i]) for t in tasks]) for i in range(4)
-        )
-        for x, y, part in ((x_train, y_train, "training"), (x_test, y_test, "test")):
-            if len(x) != len(y):
-                raise UserError(f"benchmark {name!r}: {len(x)} {part} inputs, {len(y)} labels")
-        whiten = None
-        if x_train.dtype == torch.uint8:
-            whiten = channel_statistics(x_train)
+        parts = checked(name, tasks)
+        x_train, y_train, x_test, y_test = map(torch.cat, zip(*parts, strict=True))
+        whiten = own_whitening(x_train) if x_train.dtype == torch.uint8 else None
         made: list[Task] = []
         train_start = test_start = 0
-        for _, y, _, y_t in tasks:
+        for _, y, _, y_t in parts:
             train_stop, test_stop = train_start + len(y), test_start + len(y_t)
-            classes = tuple(sorted({int(c) for c in y}))
+            classes = tuple(y.unique().tolist())
             made.append(
                 Task(np.arange(train_start, train_stop), np.arange(test_start, test_stop), classes)
             )
@@ -117,8 +111,8 @@ class Benchmark:
         return cls(
             name=name,
             scenario="class" if len(set(seen)) == len(seen) else "domain",
-            train=Pool(x_train, y_train.long(), whiten),
-            test=Pool(x_test, y_test.long(), whiten),
+            train=Pool(x_train, y_train, whiten),
+            test=Pool(x_test, y_test, whiten),
             tasks=tuple(made),
             model=model or (lambda: mlp(outputs, inputs)),
             offline_iterations=offline_iterations,
@@ -138,7 +132,8 @@ class Recipe:
     offline_iterations: ClassVar[int]
     online_batch_size: ClassVar[int] = 10  # the main table's
     offline_lr: ClassVar[Mapping[str, float]] = {"der": 0.01, "bic": 0.01}  # the others': 0.1
-    published_whitening: ClassVar[Constants]  # what the authors' code uses instead (D6)
+    # What the authors' code uses instead (D6); None for a benchmark that is not theirs.
+    published_whitening: ClassVar[Constants | None] = None
 
     def __init_subclass__(cls, *, name: str | None = None) -> None:
         if name is not None:
@@ -169,11 +164,11 @@ class Recipe:
         device: torch.device | str = "cpu",
     ) -> Benchmark:
         assert cls.dataset is not None, "a benchmark without a dataset overrides build"
+        if whitening == "published" and cls.published_whitening is None:
+            raise UserError(f"{cls.name} has no published whitening: write --whitening train")
         data = load(cls.dataset, folder)
         train, test, tasks = cls.divide(data, seed)
-        whiten = cls.published_whitening
-        if whitening == "train":
-            whiten = data.statistics
+        whiten = data.statistics if whitening == "train" else cls.published_whitening
         return Benchmark(
             name=cls.name,
             scenario=cls.scenario,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import torch
@@ -15,6 +17,7 @@ from twofold.models import FlatModel
 from twofold.streams import stream
 
 Precision = Literal["fp32", "bf16"]
+Compared = list[tuple[Tensor, Tensor]]  # predictions made both ways
 
 __all__ = ["Evaluator", "Judged", "Precision"]
 
@@ -39,13 +42,25 @@ class Evaluator:
         self._exact = exact(net, few)
         self._rounded = rounded(net, few, self._exact) if precision == "bf16" else None
         self.audit = Audit()
+        self._compared: list[Compared] | None = None  # by each `subset` of `one_evaluation`
         # Next to a convolution, whitening images anew costs nothing; next to an MLP it would show.
         self._keeps = not net.has_convolutions
         self._kept: dict[int, Batch] = {}
 
+    @contextmanager
+    def one_evaluation(self) -> Iterator[None]:
+        """To the audit, all that is judged in here is one: several weights, of one iteration."""
+        self._compared = compared = list[Compared]()
+        try:
+            yield
+        finally:
+            self._compared = None
+        if compared:  # else whole test sets were judged, in fp32
+            self.audit.finish([pair for part in compared for pair in part])
+
     def subset(self, tasks: int, judged: Judged) -> Tensor:
         """Accuracies in percent on the drawn images of the first `tasks` tasks."""
-        predict, compared = self._exact, list[tuple[Tensor, Tensor]]()
+        predict, compared = self._exact, Compared()
         if self._rounded is not None:
             predict, self._rounded.margin = self._rounded, self.audit.margin
         results = []
@@ -57,7 +72,10 @@ class Evaluator:
                 compared.append((predicted, sure))
                 predicted = sure
             results.append(_accuracy(predicted, batch.y))
-        self.audit.finish(compared)
+        if self._compared is None:
+            self.audit.finish(compared)
+        else:
+            self._compared.append(compared)
         return torch.stack(results)
 
     def full(self, tasks: int, judged: Judged) -> Tensor:

@@ -1,11 +1,13 @@
 """Checkpoints: the state of a run in one file, written whole, read without running anything.
 
 The file holds tensors and plain data only, and is loaded with `weights_only`, which refuses all
-else.
+else. Before them stands their digest, since a bit that was flipped would go unnoticed.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import pickle
 from pathlib import Path
@@ -14,15 +16,19 @@ from typing import Any
 import numpy as np
 import torch
 
-FORMAT = 2
+FORMAT = 3
+DIGEST = 32  # bytes
 ARRAY = "numpy array"  # marks an array, which is stored as the tensor that shares its memory
 
 
 def write(path: Path, state: dict[str, Any]) -> None:
     """Replace the checkpoint: whoever reads it finds the old one or the new one, whole."""
-    unfinished = path.with_suffix(".part")
+    unfinished, buffer = path.with_suffix(".part"), io.BytesIO()
+    torch.save({"format": FORMAT, "state": _packed(state)}, buffer)
+    content = buffer.getbuffer()
     with unfinished.open("wb") as file:
-        torch.save({"format": FORMAT, "state": _packed(state)}, file)
+        file.write(hashlib.sha256(content).digest())
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     unfinished.replace(path)
@@ -31,7 +37,11 @@ def write(path: Path, state: dict[str, Any]) -> None:
 def read(path: Path, device: torch.device | str = "cpu") -> dict[str, Any] | None:
     """The state; None where there is no checkpoint or none that can be used."""
     try:
-        stored = torch.load(path, map_location=device, weights_only=True)
+        with path.open("rb") as file:
+            digest, content = file.read(DIGEST), file.read()
+        if hashlib.sha256(content).digest() != digest:
+            return None
+        stored = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
         if stored["format"] != FORMAT:
             return None
         state: dict[str, Any] = _unpacked(stored["state"])
@@ -49,7 +59,11 @@ def _packed(value: Any) -> Any:
         return {key: _packed(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(_packed(item) for item in value)
-    return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return value
+    raise TypeError(f"a checkpoint holds tensors, arrays and plain data, not {type(value)}")
 
 
 def _unpacked(value: Any) -> Any:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import operator
 import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
-from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
 
 from twofold.benchmarks import Benchmark, Recipe
 from twofold.benchmarks.base import Whitening
-from twofold.discovery import import_file
+from twofold.discovery import changed_since_import, import_file, plugin_digest
 from twofold.errors import UserError, unknown
 from twofold.evaluation.continual import Precision
 from twofold.evaluation.schedule import Schedule
@@ -32,6 +33,7 @@ Mode = Literal["offline", "online"]
 SEED = 142  # the paper's first
 LARGEST_SEED = 2**32 - 1  # the generator of the authors' divisions takes no larger one
 LARGEST_LR = 1e30  # beyond, a step could not even be written in single precision
+LONGEST_NAME = 200  # of a folder, before the identity; file systems take 255
 
 
 def paper_seeds(count: int) -> list[int]:
@@ -64,6 +66,7 @@ class Config:
     plugins: list[str]  # files that define components of the user's own
     eval_schedule: str = "every"
     eval_precision: Precision = "fp32"
+    own: str = ""  # the digest of a benchmark of the user's own tensors
 
     def make_components(self) -> tuple[Objective, list[Routine]]:
         (objective, options), *rest = self.components
@@ -91,12 +94,12 @@ class Config:
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     def plugin_digests(self) -> list[str]:
-        """Of the plugins' texts as they are now: a component that was changed makes other runs."""
-        return [_digest(Path(plugin)) for plugin in self.plugins]
+        """Of the plugins' texts: a component that was changed makes other runs."""
+        return [plugin_digest(plugin) for plugin in self.plugins]
 
     def command(self) -> str | None:
         """The command that makes this run; None for a benchmark made of a user's own tensors."""
-        if self.benchmark not in Recipe.known:
+        if self.own or self.benchmark not in Recipe.known:
             return None
         usual = configure(
             self.benchmark, self.method, mode=self.mode, seed=self.seed, profile=self.profile
@@ -115,7 +118,8 @@ class Config:
 
     def folder_name(self) -> str:
         name = f"{self.benchmark}-{self.mode}-{self.method}-{self.profile}-{self.seed}"
-        return re.sub(r"^\.|[^A-Za-z0-9+=.,()-]", "_", name) + f"-{self.identity()}"
+        plain = re.sub(r"^\.|[^A-Za-z0-9+=.,()-]", "_", name)
+        return f"{plain[:LONGEST_NAME]}-{self.identity()}"
 
 
 def configure(
@@ -144,6 +148,10 @@ def configure(
     """A checked configuration. What is not given is the paper's tables', or the profile's."""
     for plugin in plugins:
         import_file(plugin)
+        if changed_since_import(plugin):
+            raise UserError(
+                f"plugin {plugin!r} was changed after it was imported: start Python anew"
+            )
     recipe = benchmark if isinstance(benchmark, Benchmark) else Recipe.find(benchmark)
     parsed = Method.parse(method)
     if mode not in get_args(Mode):
@@ -159,9 +167,12 @@ def configure(
         raise UserError(f"learning rate must be above 0 and at most {LARGEST_LR:g}, not {lr:g}")
     if not 0 <= momentum < 1:
         raise UserError(f"momentum must be at least 0 and below 1, not {momentum}")
-    _at_least(1, batch_size=batch_size, iterations=iterations, tasks=tasks)
-    _at_least(1, eval_every=eval_every, eval_size=eval_size)
-    _at_least(0, seed=seed, memory_per_class=memory_per_class)
+    batch_size = _whole("batch size", batch_size)
+    iterations = None if iterations is None else _whole("iterations", iterations)
+    tasks = None if tasks is None else _whole("tasks", tasks)
+    eval_every, eval_size = _whole("eval every", eval_every), _whole("eval size", eval_size)
+    seed = _whole("seed", seed, 0)
+    memory_per_class = _whole("memory per class", memory_per_class, 0)
     if seed > LARGEST_SEED:
         raise UserError(f"seed must be at most {LARGEST_SEED}, not {seed}")
     available = recipe.tasks if isinstance(recipe.tasks, int) else len(recipe.tasks)
@@ -183,8 +194,8 @@ def configure(
         method=parsed.text(defaults.options),
         mode="online" if mode == "online" else "offline",
         lr=float(lr),
-        batch_size=int(batch_size),
-        seed=int(seed),
+        batch_size=batch_size,
+        seed=seed,
         profile=profile,
         iterations=iterations,
         tasks=tasks,
@@ -200,6 +211,7 @@ def configure(
         plugins=list(plugins),
         eval_schedule=Schedule.parse(eval_schedule, eval_every).text,
         eval_precision=eval_precision,
+        own=_digest(benchmark) if isinstance(benchmark, Benchmark) else "",
     )
 
 
@@ -208,15 +220,29 @@ def _chain(routines: list[Routine], momentum: float, reset_momentum: bool) -> li
     return [*routines, MomentumReset()] if reset_momentum and momentum else routines
 
 
-def _digest(file: Path) -> str:
-    """Empty for a file that is not there any more."""
-    return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else ""
+def _digest(benchmark: Benchmark) -> str:
+    """Of all that decides a result: data, tasks, and the network as it describes itself."""
+    digest = hashlib.sha256()
+    for pool in (benchmark.train, benchmark.test):
+        for tensor in (pool.images, pool.labels):
+            digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+            digest.update(np.ascontiguousarray(tensor.numpy(force=True)).data)
+    for task in benchmark.tasks:
+        digest.update(task.train.tobytes() + task.test.tobytes())
+    with torch.random.fork_rng(devices=[]):  # its weights are not what is looked at
+        network = repr(benchmark.model())
+    digest.update(f"{benchmark.offline_iterations} {network}".encode())
+    return digest.hexdigest()[:10]
 
 
-def _at_least(least: int, **values: int | None) -> None:
-    for name, value in values.items():
-        if value is not None and value < least:
-            raise UserError(f"{name.replace('_', ' ')} must be at least {least}, not {value}")
+def _whole(name: str, value: Any, least: int = 1) -> int:
+    try:
+        whole = operator.index(value)
+    except TypeError:
+        raise UserError(f"{name} must be a whole number, not {value!r}") from None
+    if whole < least:
+        raise UserError(f"{name} must be at least {least}, not {whole}")
+    return whole
 
 
 def _check_device(device: str) -> None:

@@ -73,10 +73,7 @@ class Load:
 def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
     """Of a whole run."""
     recipe, parts = Recipe.find(config.benchmark), config.make_components()
-    iterations = recipe.offline_iterations
-    if config.mode == "online":
-        iterations = sizes.train // config.batch_size
-    iterations = min(config.iterations or iterations, iterations)
+    iterations = config.settings().iterations_of(sizes.train, recipe.offline_iterations)
     evaluations = Schedule.parse(config.eval_schedule, config.eval_every).count(iterations)
     total = Load()
     for task in range(1, (config.tasks or recipe.tasks) + 1):

@@ -37,11 +37,12 @@ def run(
     out: a run store to save the run in; it is returned in any case.
     """
     config = configure(benchmark, method, **options)
+    store = None if out is None else Store(out)
+    if store is not None:
+        store.prepare()
     own = benchmark if isinstance(benchmark, Benchmark) else None
     finished = execute(config, Path(data) if data else None, report, own)
-    if out is not None:
-        store = Store(out)
-        store.prepare()
+    if store is not None:
         store.save(finished)
     return finished
 

@@ -8,6 +8,7 @@ import functools
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Sequence
@@ -44,7 +45,7 @@ class LocalEngine:
         self, configs: Sequence[Config], store: Store, data: Path | None, watcher: Watcher
     ) -> None:
         devices: list[str | None] = [*self.devices] or [None] * self.workers
-        _Pool(configs, store, data, watcher, self.checkpoint_every).run(devices[: len(configs)])
+        _Pool(configs, store, data, watcher, self.checkpoint_every).run(devices)
 
 
 @dataclass
@@ -75,7 +76,7 @@ class _Pool:
     def run(self, devices: Sequence[str | None]) -> None:
         os.environ.update({k: v for k, v in ONE_THREAD.items() if k not in os.environ})
         try:
-            for device in devices:
+            for device in devices[: len(self._ledger)]:
                 self._hire(device)
             while self._ledger or self._busy():
                 self._hand_out()
@@ -149,7 +150,7 @@ class _Pool:
 
 
 def _log_of(store: Store, pid: int | None) -> Path:
-    return store.folder / ".work" / f"worker-{pid}.log"
+    return store.folder / ".work" / f"worker-{socket.gethostname()}-{pid}.log"  # it may be shared
 
 
 def _print_to(log: Path, store: Store) -> None:

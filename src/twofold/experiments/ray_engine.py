@@ -130,8 +130,9 @@ class _Errand:
             return execute(self._with_plugins_in(Path(apart), config), data, report)
 
     def _with_plugins_in(self, folder: Path, config: Config) -> Config:
-        files = [folder / Path(plugin).name for plugin in config.plugins]
+        files = [folder / str(k) / Path(plugin).name for k, plugin in enumerate(config.plugins)]
         for file, plugin in zip(files, config.plugins, strict=True):
+            file.parent.mkdir()
             file.write_bytes(self.plugins[plugin])
             import_file(str(file))
         return dataclasses.replace(config, plugins=[str(file) for file in files])

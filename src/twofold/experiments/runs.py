@@ -21,11 +21,16 @@ from numpy.typing import NDArray
 
 from twofold.errors import UserError
 from twofold.evaluation.measures import Gap, gaps, measures
-from twofold.evaluation.metrics import average_accuracy, minimum_accuracies
+from twofold.evaluation.metrics import (
+    average_accuracy,
+    average_minimum_accuracy,
+    minimum_accuracies,
+)
 from twofold.experiments.config import Config
 from twofold.training import Result
 
 CONFIG, SUMMARY, CURVES = "config.json", "summary.json", "curves.parquet"
+SHOWN = ("benchmark", "mode", "method", "seed", "lr", "batch_size", "profile")  # what names a run
 
 Column = NDArray[np.generic]
 
@@ -143,10 +148,9 @@ def summarise(config: Config, result: Result) -> dict[str, Any]:
     curves, task = result.curves, result.curves["task"]
     raw = _metrics(curves, "raw_accuracy", result.raw_task_ends) if result.raw_task_ends else {}
     later = np.asarray(task, int) > 1
-    shown = ("benchmark", "mode", "method", "seed", "lr", "batch_size", "profile")
     return {
         "identity": config.identity(),
-        **{name: getattr(config, name) for name in shown},
+        **{name: getattr(config, name) for name in SHOWN},
         **_metrics(curves, "accuracy", result.task_ends),
         **{f"raw_{name}": value for name, value in raw.items()},
         "diverged": not result.finite,
@@ -162,11 +166,11 @@ def summarise(config: Config, result: Result) -> dict[str, Any]:
 
 
 def _metrics(curves: Mapping[str, Column], kind: str, ends: list[list[float]]) -> dict[str, Any]:
-    minima = minimum_accuracies(curves["task"], accuracy_table(curves, kind))
+    task, accuracy = curves["task"], accuracy_table(curves, kind)
     return {
-        "min": float(minima.mean()) if len(minima) else None,
+        "min": average_minimum_accuracy(task, accuracy),
         "avg": average_accuracy(ends[-1]),
-        "minimum_of_task": minima.tolist(),
+        "minimum_of_task": minimum_accuracies(task, accuracy).tolist(),
         "accuracy_after_task": ends,
     }
 

@@ -4,6 +4,7 @@
     STORE/<benchmark>-...-<identity>/   a complete run: config, summary, curves, checksums
     STORE/.work/<identity>/             a run in the making: its checkpoint and log
     STORE/.work/<identity>.claim        locked by the process that makes it
+    STORE/.work/<identity>-<random>/    a complete run while it is written
     STORE/.damaged/                     run folders that were found damaged, set aside
 
 A run is either complete or not there: its folder is written under another name and renamed.
@@ -11,7 +12,6 @@ A run is either complete or not there: its folder is written under another name 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import json
@@ -19,6 +19,7 @@ import os
 import shutil
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from twofold.errors import UserError
 from twofold.experiments.config import Config
-from twofold.experiments.runs import CONFIG, CURVES, SUMMARY, Run
+from twofold.experiments.runs import CONFIG, CURVES, SHOWN, SUMMARY, Run
 from twofold.locks import try_lock
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Store:
         if not mark.exists():
             return
         try:
-            found = json.loads(mark.read_text())["format"]
+            found = int(json.loads(mark.read_text())["format"])
         except (OSError, ValueError, KeyError, TypeError):
             raise UserError(f"{mark} can't be read: is {folder} a run store?") from None
         if found > FORMAT:
@@ -95,21 +96,22 @@ class Store:
     def save_files(self, name: str, write: Callable[[Path], None]) -> Path:
         """The same for a folder's name; `write` puts the run's files into a folder."""
         folder, identity = self.folder / name, identity_of(name)
-        unfinished = self._place_of(identity) / "unfinished"
+        unfinished = self._place_of(f"{identity}-{uuid.uuid4().hex}")
         with writing(self.folder):
-            shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
             unfinished.mkdir(parents=True)
             try:
                 write(unfinished)
                 sums = {name: digest(unfinished / name) for name in FILES}
                 (unfinished / CHECKSUMS).write_text(json.dumps(sums, indent=2) + "\n")
                 for old in self._named(identity):
-                    shutil.rmtree(old)
-                unfinished.replace(folder)
+                    shutil.rmtree(old, ignore_errors=True)
+                try:
+                    unfinished.replace(folder)
+                except OSError:
+                    if not (folder / CHECKSUMS).exists():  # another process has just saved it
+                        raise
             finally:
                 shutil.rmtree(unfinished, ignore_errors=True)
-                with contextlib.suppress(OSError):  # unless it holds more
-                    unfinished.parent.rmdir()
         return folder
 
     def folders(self) -> list[Path]:
@@ -136,16 +138,15 @@ class Store:
         """All curves of all runs: a row a run and iteration, with the run's name and settings."""
         import pandas as pd
 
-        shown = ("benchmark", "mode", "method", "seed", "lr", "batch_size", "profile")
         frames = []
         for folder in self._sound():
             config = json.loads((folder / CONFIG).read_text())
             curves = pd.read_parquet(folder / CURVES)
-            settings = {name: config[name] for name in shown}
+            settings = {name: config[name] for name in SHOWN}
             frames.append(curves.assign(run=folder.name, **settings))
         if not frames:
             return pd.DataFrame()
-        first = ["run", *shown]
+        first = ["run", *SHOWN]
         joined = pd.concat(frames, ignore_index=True)
         return joined[first + [name for name in joined.columns if name not in first]]
 
@@ -203,7 +204,6 @@ class Work:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.checkpoint = folder / "checkpoint.pt"
-        self.log = folder / "log.txt"
 
     def clear(self) -> None:
         """The run is complete: nothing of the making is needed any more."""
@@ -224,7 +224,9 @@ def check(folder: Path) -> None:
                 raise DamagedRunError(f"{name} is damaged")
     except FileNotFoundError as error:
         raise DamagedRunError(f"{Path(error.filename).name} is missing") from None
-    except (OSError, ValueError, KeyError, TypeError):
+    except OSError as error:  # of the machine's: the files may be as they were
+        raise UserError(f"can't read {folder}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError):
         raise DamagedRunError(f"{CHECKSUMS} is damaged") from None
 
 

@@ -20,7 +20,7 @@ class FlatModel:
     """A module with flat parameters: `values` are the weights, `gradient` what backward adds to."""
 
     def __init__(self, module: nn.Module, device: torch.device | str = "cpu") -> None:
-        self.module = module.to(device)
+        self.module = module.to(device).train()  # whatever mode it comes in
         self.batch_norms = [m for m in module.modules() if isinstance(m, _BatchNorm)]
         self._affine = [p for m in self.batch_norms for p in m.parameters()]
         parameters = list(module.parameters())
@@ -49,6 +49,15 @@ class FlatModel:
     def __call__(self, x: Tensor) -> Tensor:
         logits: Tensor = self.module(x)
         return logits
+
+    def outputs(self, x: Tensor) -> int:
+        """How many it has, by the example of these inputs."""
+        self.module.eval()
+        try:
+            with torch.no_grad():  # not inference mode: a network may keep what it makes once
+                return self(x).shape[1]
+        finally:
+            self.module.train()
 
     def buffers(self) -> list[Tensor]:
         """The batch-norm statistics (empty for a network without)."""

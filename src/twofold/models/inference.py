@@ -10,8 +10,8 @@ the activations is saved for every layer, and what is left runs in place.
 
 from __future__ import annotations
 
-import copy
 import operator
+from collections import Counter
 from typing import NamedTuple
 
 import torch
@@ -36,8 +36,7 @@ class Inference:
     """
 
     def __init__(self, net: FlatModel, dtype: torch.dtype = torch.float32) -> None:
-        module = copy.deepcopy(net.module).requires_grad_(False).eval()
-        self._module, self._folds = _folded(module, net.module)
+        self._module, self._folds = _folded(net.copy(), net.module)
         self._module.to(dtype)
         if dtype != torch.float32:
             _end_in_fp32(self._module)
@@ -77,8 +76,9 @@ def _folded(module: nn.Module, live: nn.Module) -> tuple[nn.Module, list[Fold]]:
     except Exception:  # a forward pass that depends on its input: any error, from the user's code
         return module, []
     named, folds = dict(live.named_modules()), []
+    calls = _calls(traced)
     for node in traced.graph.nodes:
-        pair = _foldable(node, named)
+        pair = _foldable(node, named, calls)
         if pair is None:
             continue
         before = node.args[0]
@@ -103,25 +103,42 @@ def _end_in_fp32(module: nn.Module) -> None:
     last = end.args[0]
     if not isinstance(last, fx.Node) or last.op != "call_module":
         return
-    if sum(node.target == last.target for node in module.graph.nodes) > 1:
+    if _calls(module)[last.target] > 1:
         return  # it is not only the last
-    layer = module.get_submodule(str(last.target))
-    if isinstance(layer, nn.Linear):
+    layer, features = module.get_submodule(str(last.target)), _first_input(last)
+    if isinstance(layer, nn.Linear) and features is not None:
         layer.float()
         with module.graph.inserting_before(last):
-            last.args = (module.graph.call_method("float", last.args),)
+            last.args = (module.graph.call_method("float", (features,)),)
         module.recompile()
 
 
+def _calls(module: fx.GraphModule) -> Counter[fx.node.Target]:
+    """How many times each of its modules is called."""
+    return Counter(node.target for node in module.graph.nodes if node.op == "call_module")
+
+
+def _first_input(node: fx.Node) -> fx.Node | None:
+    """None where there is none, or it is no tensor, or handed over by name."""
+    first = node.args[0] if node.args else None
+    return first if isinstance(first, fx.Node) else None
+
+
 def _foldable(
-    node: fx.Node, named: dict[str, nn.Module]
+    node: fx.Node, named: dict[str, nn.Module], calls: Counter[fx.node.Target]
 ) -> tuple[nn.Conv2d, nn.BatchNorm2d] | None:
-    """A batch norm with running statistics, right after a convolution that nobody else reads."""
+    """A batch norm with running statistics, right after a convolution that nobody else reads.
+
+    Both are called once only: with the batch norm in it, a convolution would be another one
+    wherever else it is called.
+    """
     norm = named.get(str(node.target)) if node.op == "call_module" else None
     if not isinstance(norm, nn.BatchNorm2d) or not norm.affine or norm.running_mean is None:
         return None
-    before = node.args[0]
-    if not isinstance(before, fx.Node) or before.op != "call_module" or len(before.users) > 1:
+    before = _first_input(node)
+    if before is None or before.op != "call_module" or len(before.users) > 1:
+        return None
+    if calls[node.target] > 1 or calls[before.target] > 1:
         return None
     conv = named[str(before.target)]
     return (conv, norm) if isinstance(conv, nn.Conv2d) else None
@@ -131,8 +148,8 @@ def _work_in_place(node: fx.Node, named: dict[str, nn.Module]) -> None:
     """Let a sum or a ReLU overwrite its first input, where that is new and nobody else reads it."""
     if node.target not in (F.relu, torch.relu, operator.add):
         return
-    first = node.args[0]
-    if not isinstance(first, fx.Node) or len(first.users) > 1:
+    first = _first_input(node)
+    if first is None or len(first.users) > 1:
         return
     convolution = isinstance(named.get(str(first.target)), nn.Conv2d)
     if not convolution and first.target not in (operator.add, operator.iadd):

@@ -74,6 +74,10 @@ class Objective(Component, kind="objective"):
         """Once, before the first task."""
         self.benchmark, self.net, self.seed = benchmark, net, seed
 
+    def held_out(self, chosen: list[Rows]) -> Rows:
+        """The rows of a task that are not trained on, of those that will be stored."""
+        return np.empty(0, np.int64)
+
     def start_task(self, task: int, chosen: list[Rows]) -> Rows:
         """The rows to train on in this task; `chosen` will be stored at its end, class by class."""
         return self.benchmark.tasks[task - 1].train

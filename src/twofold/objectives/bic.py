@@ -20,13 +20,14 @@ from scipy.special import logsumexp
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from twofold.augmentation import Augmentation, augment
-from twofold.benchmarks import Batch, Benchmark, Task
+from twofold.augmentation import Augmentation
+from twofold.benchmarks import Benchmark, Task
 from twofold.benchmarks.base import Rows, Scenario
 from twofold.component import require
 from twofold.errors import UserError
 from twofold.models import FlatModel
-from twofold.objectives.base import Draw, Loss, Objective, Pass, Term
+from twofold.objectives.augmenting import Augmenting
+from twofold.objectives.base import Draw, Loss, Pass, Term
 
 TEMPERATURE = 2.0
 DIVERGED = 1e12  # a logit as large as this, or not a number at all
@@ -34,7 +35,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass
-class Bic(Objective, name="bic"):
+class Bic(Augmenting, name="bic"):
     """BiC, for class-incremental benchmarks.
 
     augment: `crop` (the paper), `pad` (the authors' code, D7) or `none`.
@@ -65,11 +66,14 @@ class Bic(Objective, name="bic"):
         self._correction = (1.0, 0.0)
         self._previous_correction = (1.0, 0.0)
 
+    def held_out(self, chosen: list[Rows]) -> Rows:
+        return np.concatenate([rows[self._kept(rows) :] for rows in chosen])
+
     def start_task(self, task: int, chosen: list[Rows]) -> Rows:
         tasks = self.benchmark.tasks
         self._old_classes = self._columns(tasks[: task - 1])
         self._new_classes = self._columns(tasks[task - 1 : task])
-        held_out = np.concatenate([rows[self._kept(rows) :] for rows in chosen])
+        held_out = self.held_out(chosen)
         self._validation = [*self._validation[: task - 1], held_out]
         rows = np.concatenate(self._validation)
         self._validation_batch = self.benchmark.train.batch(rows)
@@ -105,9 +109,6 @@ class Bic(Objective, name="bic"):
         """How many of a class's stored examples are replayed; the others validate."""
         held_out = max(1, round(len(rows) * self.validation))
         return max(1, len(rows) - held_out)
-
-    def augmented(self, batch: Batch, random: np.random.Generator) -> Batch:
-        return batch._replace(x=augment(batch.x, self.augment, random))
 
     def passes(self, draw: Draw) -> list[Pass]:
         if draw.old is None or self._previous is None:

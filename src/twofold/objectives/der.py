@@ -16,15 +16,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from twofold.augmentation import Augmentation, augment
-from twofold.benchmarks import Batch
+from twofold.augmentation import Augmentation
 from twofold.benchmarks.base import Rows
 from twofold.component import require
-from twofold.objectives.base import Draw, Objective, Pass, Term, cross_entropy
+from twofold.objectives.augmenting import Augmenting
+from twofold.objectives.base import Draw, Pass, Term, cross_entropy
 
 
 @dataclass
-class Der(Objective, name="der"):
+class Der(Augmenting, name="der"):
     """DER; with beta > 0, DER++.
 
     alpha: weight of the distance between logits. The distance is the mean over the outputs, as in
@@ -43,9 +43,6 @@ class Der(Objective, name="der"):
     def __post_init__(self) -> None:
         require(self.alpha >= 0, f"der's alpha must be at least 0, not {self.alpha}")
         require(self.beta >= 0, f"der's beta must be at least 0, not {self.beta}")
-
-    def augmented(self, batch: Batch, random: np.random.Generator) -> Batch:
-        return batch._replace(x=augment(batch.x, self.augment, random))
 
     def end_task(self, task: int, chosen: list[Rows]) -> Rows:
         rows = super().end_task(task, chosen)

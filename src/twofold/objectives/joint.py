@@ -40,19 +40,26 @@ class Joint(Objective, name="joint"):
     def passes(self, draw: Draw) -> list[Pass]:
         if draw.old is None:
             return [[Term("new", 1.0, draw.new.x, cross_entropy(draw.new.y))]]
-        # All t*b examples count alike, which is the mean over tasks.
         x = torch.cat([draw.new.x, draw.old.x])
         y = torch.cat([draw.new.y, draw.old.y])
-        new, everything = len(draw.new.y), len(y)
+        t, new, everything = draw.task, len(draw.new.y), len(y)
+        # Every task has the weight 1/t, which its examples share. Where at least b of each past
+        # task are kept, all t*b examples count alike.
+        tasks, examples = {"new": 1, "old": t - 1}, {"new": new, "old": everything - new}
         chunks = [np.arange(everything)]
         if self.net.has_batch_norm:
             # In one forward pass, 20 tasks of 128 images at 84x84 would need some 40 GB. As in
             # the authors' code, t passes with all tasks mixed; so each sees mixed statistics.
             random = stream(self.seed, "mixing", draw.task, draw.iteration)
-            chunks = np.array_split(random.permutation(everything), draw.task)
+            chunks = np.array_split(random.permutation(everything), t)
         return [
             [
-                Term(role, len(rows) / everything, x[rows], cross_entropy(y[rows]))
+                Term(
+                    role,
+                    len(rows) * tasks[role] / (t * examples[role]),
+                    x[rows],
+                    cross_entropy(y[rows]),
+                )
                 for role, rows in _by_role(chunk, new)
                 if len(rows)
             ]

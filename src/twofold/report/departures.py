@@ -26,7 +26,7 @@ from twofold.report.selection import (
 )
 from twofold.report.text import EMPTY, csv_text, markdown_table, p_text, signed, value_text
 from twofold.report.verdicts import Comparison, compare
-from twofold.training import replays
+from twofold.training import uses_memory
 
 METRICS = ("min", "avg")
 LIMITS = (
@@ -104,7 +104,7 @@ def _has_a_quota(config: Config) -> bool:
         objective, routines = config.make_components()
     except UserError:  # a component that is not at hand
         return True
-    return replays(objective, routines) and not objective.stores_all
+    return uses_memory(objective, routines) and not objective.stores_all
 
 
 def effects(cells: Sequence[Cell]) -> list[Effect]:

@@ -29,6 +29,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.hooks import RemovableHandle
 
 from twofold.component import require
+from twofold.errors import UserError
 from twofold.models.flat import FlatModel
 from twofold.routines.base import Needs, Routine, Step
 
@@ -124,20 +125,39 @@ class Layer:
 def layers(net: FlatModel) -> list[Layer]:
     """The linear, convolutional and batch-norm layers; others are left as they are."""
     found = []
-    for module in net.module.modules():
+    for name, module in net.module.named_modules():
         if not isinstance(module, nn.Linear | nn.Conv2d | _BatchNorm) or module.weight is None:
             continue
         if isinstance(module, nn.Conv2d) and (
             module.groups > 1 or module.padding_mode != "zeros" or isinstance(module.padding, str)
         ):
             continue
+        _check(name, module, net)
         bias = net.slices[module.bias] if module.bias is not None else None
         found.append(Layer(module, net.slices[module.weight], bias, len(module.weight)))
     return found
 
 
+def _check(name: str, module: nn.Linear | nn.Conv2d | _BatchNorm, net: FlatModel) -> None:
+    """Raise UserError for a layer whose product with its input is not told by its parameters."""
+    if isinstance(module, _BatchNorm) and module.running_mean is None:
+        raise UserError(
+            f"lpr freezes batch norm, and the network's batch norm {name!r} has no running "
+            "statistics to freeze it with"
+        )
+    for part in (module.weight, module.bias):
+        if part is not None and part not in net.slices:
+            raise UserError(
+                f"lpr needs layers whose parameters are weight and bias; the network's layer "
+                f"{name!r} makes them of others, as weight norm does"
+            )
+
+
 class Inputs:
-    """What comes into a layer: Z as long as it has fewer rows than columns, then Z'Z alone."""
+    """What comes into a layer: Z as long as it has fewer rows than columns, then Z'Z alone.
+
+    Of batch norm, with its two columns a channel, always Z'Z.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -147,7 +167,7 @@ class Inputs:
     def add(self, z: Tensor) -> None:
         self.count += z.shape[-2]
         self.rows.append(z)
-        while self.rows and self.count >= z.shape[-1]:
+        while self.rows and (self.count >= z.shape[-1] or z.dim() == 3):
             z = self.rows.pop()
             self.total = z.mT @ z if self.total is None else self.total + z.mT @ z
 

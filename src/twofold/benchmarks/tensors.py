@@ -1,0 +1,79 @@
+"""Tensors of one's own: checked task by task, so that what is wrong is said in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from twofold.datasets.statistics import Constants, channel_statistics
+from twofold.errors import UserError
+
+Parts = tuple[Tensor, Tensor, Tensor, Tensor]  # training inputs and labels, test inputs and labels
+
+
+def checked(name: str, tasks: Sequence[Sequence[Tensor]]) -> list[Parts]:
+    """The tasks, all with inputs of one kind: uint8 images, or float32."""
+    if not tasks:
+        raise UserError(f"benchmark {name!r} needs at least one task")
+    made: list[Parts] = []
+    first: Tensor | None = None
+    for number, task in enumerate(tasks, 1):
+        where = f"benchmark {name!r}, task {number}"
+        if len(task) != 4:
+            raise UserError(
+                f"{where}: a task has four tensors, training inputs and labels, "
+                f"then test inputs and labels, not {len(task)}"
+            )
+        x_train, y_train, x_test, y_test = map(torch.as_tensor, task)
+        x_train, x_test = (x.float() if x.is_floating_point() else x for x in (x_train, x_test))
+        first = x_train if first is None else first
+        for x, y, part in ((x_train, y_train, "training"), (x_test, y_test, "test")):
+            wrong = _wrong(x, y, part) or _unlike(x, first, part)
+            if wrong is not None:
+                raise UserError(f"{where}: {wrong}")
+        made.append((x_train, y_train.long(), x_test, y_test.long()))
+    return made
+
+
+def _wrong(x: Tensor, y: Tensor, part: str) -> str | None:
+    """What is wrong with inputs and labels by themselves."""
+    if y.dim() != 1:
+        return f"{part} labels must be one number an example, not of shape {list(y.shape)}"
+    if len(x) != len(y):
+        return f"{len(x)} {part} inputs, {len(y)} labels"
+    if len(y) == 0:
+        return f"no {part} examples"
+    wrong = y[(y < 0) | (y != y.long())]
+    if len(wrong):
+        return f"{part} labels must be whole numbers from 0 on, not {wrong[0].item():g}"
+    if x.dtype not in (torch.uint8, torch.float32):
+        return f"{part} inputs are {_kind(x)}; they must be uint8 images or floating-point numbers"
+    if x.dtype == torch.uint8 and x.dim() != 4:
+        return f"uint8 {part} inputs must be images [N, H, W, C], not of shape {list(x.shape)}"
+    return None
+
+
+def _unlike(x: Tensor, first: Tensor, part: str) -> str | None:
+    """How inputs differ from the first task's training inputs."""
+    if x.dtype != first.dtype:
+        return f"{part} inputs are {_kind(x)}, but task 1 is trained on {_kind(first)}"
+    if x.shape[1:] != first.shape[1:]:
+        one, other = list(x.shape[1:]), list(first.shape[1:])
+        return f"{part} inputs are of shape {one}, but task 1 is trained on {other}"
+    return None
+
+
+def _kind(x: Tensor) -> str:
+    return str(x.dtype).removeprefix("torch.")
+
+
+def own_whitening(images: Tensor) -> Constants:
+    """The images' own statistics; a channel that is constant has no deviation to divide by."""
+    mean, deviation = channel_statistics(images)
+    pixels = images.flatten(0, -2)
+    constant = (pixels.amin(0) == pixels.amax(0)).tolist()
+    # Said so that what rounding has left of nearly nothing, which may be no number, is 1, too.
+    kept = [d if d > 0 and not same else 1.0 for d, same in zip(deviation, constant, strict=True)]
+    return mean, tuple(kept)

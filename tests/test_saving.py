@@ -1,0 +1,110 @@
+"""Saving: two at once, beside a claim, unreadable for a moment; and what checkpoints hold."""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from toys import class_benchmark
+
+import twofold
+from twofold import Run, Store
+from twofold.experiments import checkpoints
+from twofold.experiments.store import check
+
+
+@pytest.fixture(scope="module")
+def made() -> Run:
+    return twofold.run(class_benchmark(), "er", batch_size=10, iterations=2)
+
+
+def test_two_saves_of_one_run_at_once_are_one_run(made, tmp_path):
+    """Both have written their files before either puts its folder in place."""
+    store, both, errors = Store(tmp_path), threading.Barrier(2), []
+    store.prepare()
+
+    def write(folder: Path) -> None:
+        made.write(folder)
+        both.wait(10)
+
+    def save() -> None:
+        try:
+            store.save_files(made.config.folder_name(), write)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=save) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(store.runs()) == 1
+    assert list((tmp_path / ".work").iterdir()) == []
+
+
+def test_a_save_leaves_the_place_of_who_makes_the_same_run(made, tmp_path):
+    store = Store(tmp_path)
+    store.prepare()
+    with store.claim(made.config) as work:
+        assert work is not None
+        store.save(made)
+        checkpoints.write(work.checkpoint, {})
+        work.clear()
+
+
+def test_a_file_that_cannot_be_opened_just_now_is_not_damaged(made, tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    folder = store.save(made)
+
+    def no_more_files(*args: object, **options: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(builtins, "open", no_more_files)
+        patch.setattr(Path, "open", no_more_files)
+        patch.setattr(Path, "read_text", no_more_files)
+        with pytest.raises(twofold.UserError, match="Too many open files"):
+            store.find(made.config)
+    assert store.find(made.config) == folder
+    check(folder)
+
+
+def test_a_place_that_cannot_be_written_is_told_before_training(tmp_path):
+    (tmp_path / "file").touch()
+    reports = []
+    with pytest.raises(twofold.UserError, match="can't write"):
+        twofold.run(class_benchmark(), "er", out=tmp_path / "file" / "x", report=reports.append)
+    assert reports == []
+
+
+@pytest.mark.parametrize("text", ['{"format": "one"}', "[]", "{"])
+def test_a_mark_that_makes_no_sense(text, tmp_path):
+    (tmp_path / "store.json").write_text(text)
+    with pytest.raises(twofold.UserError, match="a run store"):
+        Store(tmp_path)
+
+
+def test_checkpoints_hold_numpys_numbers(tmp_path):
+    path = tmp_path / "checkpoint.pt"
+    checkpoints.write(path, {"a": np.float64(0.5), "b": [np.int64(3), np.bool_(True)], "c": None})
+    assert checkpoints.read(path) == {"a": 0.5, "b": [3, True], "c": None}
+
+
+def test_what_checkpoints_cannot_hold_is_told_when_it_is_written(tmp_path):
+    with pytest.raises(TypeError, match="plain data"):
+        checkpoints.write(tmp_path / "checkpoint.pt", {"a": object()})
+
+
+def test_a_flipped_bit_in_a_checkpoint_is_found(tmp_path):
+    path = tmp_path / "checkpoint.pt"
+    checkpoints.write(path, {"values": torch.full((1000,), 500)})
+    content = path.read_bytes()
+    (place,) = {content.index((500).to_bytes(8, "little"))}
+    path.write_bytes(content[:place] + bytes([content[place] ^ 128]) + content[place + 1 :])
+    assert checkpoints.read(path) is None
