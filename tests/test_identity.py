@@ -86,6 +86,44 @@ def test_a_plugin_that_was_not_imported_counts_as_it_is(tmp_path):
     assert stored.identity() != before
 
 
+def test_a_plugin_counts_for_the_runs_that_it_has_a_part_in(tmp_path):
+    plugin = write(tmp_path / "scaled.py", "scaled-f", 1.0)
+    config = twofold.configure(own(), "er", plugins=[plugin])
+    assert config.plugins == []
+    assert config.identity() == twofold.configure(own(), "er").identity()
+    assert twofold.configure(own(), "er+scaled-f", plugins=[plugin]).plugins == [plugin]
+
+
+def test_so_does_one_that_another_is_made_of(tmp_path):
+    base = write(tmp_path / "scaled.py", "scaled-g", 1.0)
+    import_file(base)
+    more = tmp_path / "more.py"
+    more.write_text(
+        "from twofold import Routine\n"
+        "class More(Routine.find('scaled-g'), name='more-g'):\n    pass\n"
+    )
+    plugins = [base, str(more)]
+    assert twofold.configure(own(), "er+more-g", plugins=plugins).plugins == plugins
+
+
+def test_a_plugin_that_defines_nothing_may_do_anything(tmp_path):
+    (tmp_path / "patch.py").write_text("import torch\n")
+    plugins = [str(tmp_path / "patch.py")]
+    assert twofold.configure(own(), "er", plugins=plugins).plugins == plugins
+
+
+@pytest.mark.parametrize("said", [{"tasks": 3}, {"iterations": 2000}, {"iterations": 5000}])
+def test_what_holds_anyway_may_be_said(said):
+    usual = twofold.configure("rotated-mnist", "er")
+    assert twofold.configure("rotated-mnist", "er", **said) == usual
+
+
+@pytest.mark.parametrize("said", [{"tasks": 2}, {"iterations": 1999}])
+def test_what_does_not_makes_another_run(said):
+    usual = twofold.configure("rotated-mnist", "er")
+    assert twofold.configure("rotated-mnist", "er", **said).identity() != usual.identity()
+
+
 def test_a_plugin_leaves_nothing_beside_it(tmp_path):
     import_file(write(tmp_path / "scaled.py", "scaled-c", 1.0))
     assert [path.name for path in tmp_path.iterdir()] == ["scaled.py"]

@@ -22,7 +22,7 @@ def import_all(package: str, path: Iterable[str]) -> None:
 
 def import_file(path: str) -> None:
     """Run a user's file that defines components of their own; once a process."""
-    file, name = Path(path), _module_of(path)
+    file, name = Path(path), module_of(path)
     if name in sys.modules:
         return
     if file.suffix != ".py" or not file.is_file():
@@ -44,7 +44,7 @@ def import_file(path: str) -> None:
 
 def plugin_digest(path: str) -> str:
     """Of its text as it was executed here or else as it is now; empty where there is no file."""
-    executed: str | None = getattr(sys.modules.get(_module_of(path)), "__digest__", None)
+    executed: str | None = getattr(sys.modules.get(module_of(path)), "__digest__", None)
     return executed or _digest_now(path)
 
 
@@ -52,7 +52,8 @@ def changed_since_import(path: str) -> bool:
     return plugin_digest(path) != _digest_now(path)
 
 
-def _module_of(path: str) -> str:
+def module_of(path: str) -> str:
+    """The name of a plugin's module."""
     file = Path(path).resolve()
     return f"twofold_plugin_{file.stem}_{zlib.crc32(str(file).encode()):x}"
 

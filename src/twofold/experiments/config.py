@@ -17,7 +17,7 @@ import torch
 
 from twofold.benchmarks import Benchmark, Recipe
 from twofold.benchmarks.base import Whitening
-from twofold.discovery import changed_since_import, import_file, plugin_digest
+from twofold.discovery import changed_since_import, import_file, module_of, plugin_digest
 from twofold.errors import UserError, unknown
 from twofold.evaluation.continual import Precision
 from twofold.evaluation.schedule import Schedule
@@ -63,7 +63,7 @@ class Config:
     reset_momentum: bool
     device: str
     components: list[tuple[str, dict[str, Any]]]  # objective, routines: all options, as in force
-    plugins: list[str]  # files that define components of the user's own
+    plugins: list[str]  # files of the user's own that have a part in it
     eval_schedule: str = "every"
     eval_precision: Precision = "fp32"
     own: str = ""  # the digest of a benchmark of the user's own tensors
@@ -178,6 +178,10 @@ def configure(
     available = recipe.tasks if isinstance(recipe.tasks, int) else len(recipe.tasks)
     if tasks is not None and tasks > available:
         raise UserError(f"{recipe.name} has {available} tasks, not {tasks}")
+    if tasks == available:  # said or not said, it is the same run
+        tasks = None
+    if mode == "offline" and iterations is not None and iterations >= recipe.offline_iterations:
+        iterations = None
     for name, value, choices in (
         ("memory grouping", memory_grouping, get_args(Grouping)),
         ("whitening", whitening, get_args(Whitening)),
@@ -208,7 +212,7 @@ def configure(
         reset_momentum=reset_momentum,
         device=device,
         components=[(part.name, part.explicit()) for part in (objective, *routines)],
-        plugins=list(plugins),
+        plugins=_needed(plugins, recipe, parsed),
         eval_schedule=Schedule.parse(eval_schedule, eval_every).text,
         eval_precision=eval_precision,
         own=_digest(benchmark) if isinstance(benchmark, Benchmark) else "",
@@ -218,6 +222,16 @@ def configure(
 def _chain(routines: list[Routine], momentum: float, reset_momentum: bool) -> list[Routine]:
     """With the routine that `reset_momentum`, which is older, is another way to ask for."""
     return [*routines, MomentumReset()] if reset_momentum and momentum else routines
+
+
+def _needed(plugins: Sequence[str], recipe: Benchmark | type[Recipe], method: Method) -> list[str]:
+    """Those that define a part of this run; and those that define none of any, but may do more."""
+    parts: list[type] = [recipe if isinstance(recipe, type) else type(recipe)]
+    parts += [part for part, _ in (method.objective, *method.routines)]
+    used = {base.__module__ for part in parts for base in part.__mro__}
+    known = (*Recipe.known.values(), *Objective.known.values(), *Routine.known.values())
+    defining = {part.__module__ for part in known}
+    return [p for p in plugins if module_of(p) in used or module_of(p) not in defining]
 
 
 def _digest(benchmark: Benchmark) -> str:
