@@ -415,7 +415,8 @@ def test_plugins_of_one_name_in_two_folders(twofold: Command, tmp_path: Path) ->
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "mine.py").write_text(
-            f"from twofold import Routine\nclass R(Routine, name='{name}-of-mine'): 'Mine.'\n"
+            f"from twofold import Routine\nclass R(Routine, name='{name}-of-mine'):\n"
+            "    'Mine.'\n    def after_step(self, step): pass\n"
         )
     files = (tmp_path / "first" / "mine.py", tmp_path / "second" / "mine.py")
     done = twofold("list", "--plugin", files[0], "--plugin", files[1])

@@ -202,7 +202,7 @@ def test_the_command(twofold: Command, tmp_path: Path) -> None:
     done = twofold("departures", "--runs", store)
     assert (done.code, done.out) == (0, render(effects(cells(Store(store).runs()))))
     file = tmp_path / "effects.csv"
-    assert twofold("departures", "--runs", store, "-o", file) == (0, "", "")
+    assert twofold("departures", "--runs", store, "-o", file).code == 0
     assert file.read_text().startswith("departures,benchmark")
 
 
@@ -222,7 +222,7 @@ def test_the_figure_shows_the_text_the_code_and_the_papers_number(
     ]
     store = saved(tmp_path / "store", *runs)
     for name in ("departures.png", "departures.svg"):
-        assert twofold("departures", "--runs", store, "-o", tmp_path / name) == (0, "", "")
+        assert twofold("departures", "--runs", store, "-o", tmp_path / name).code == 0
         assert (tmp_path / name).stat().st_size > 5000
 
 

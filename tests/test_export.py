@@ -136,7 +136,7 @@ def test_the_copies_have_checksums_and_a_damaged_one_is_made_again(
     assert "12 of 12 runs" in twofold("runs", "verify", "--runs", small).out
     (next(iter(Store(small).folders())) / "curves.parquet").write_bytes(b"")
     assert twofold("runs", "verify", "--runs", small).code == 1
-    assert "1 runs exported" in twofold("runs", "export", "--runs", full, "--to", small).out
+    assert "1 run exported" in twofold("runs", "export", "--runs", full, "--to", small).out
     assert "12 of 12 runs" in twofold("runs", "verify", "--runs", small).out
 
 

@@ -33,6 +33,7 @@ from matplotlib.figure import Figure
 import twofold
 from twofold import Run, UserError
 from twofold.cli import main
+from twofold.experiments.naming import canonical
 from twofold.report.figures import (
     KINDS,
     compare_figure,
@@ -41,6 +42,7 @@ from twofold.report.figures import (
     projection_rule_figure,
 )
 from twofold.report.figures.base import figure as register
+from twofold.routines import Routine
 
 GREY = "#a0a0a0"
 
@@ -109,6 +111,15 @@ def test_any_methods_fit_into_one_column():
     runs.append(two_tasks("er+agem", [50, 60, 70, 80], projected=[0, 0, 0, 1]))
     (share,) = panels(compare_figure(runs), "share")
     assert shares(share)[ORANGE][1] == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("routine", [*sorted({*Routine.known} - {"rescale"}), "gem+rescale"])
+def test_a_routine_by_itself_and_on_er_are_two_lines(routine):
+    """`agem` is finetune+agem: another line than that of er+agem."""
+    methods = [canonical(method, "rotated-mnist", "paper") for method in (routine, f"er+{routine}")]
+    figure = compare_figure([two_tasks(method, [50, 60, 70, 80]) for method in methods])
+    assert {*legend(figure)} == {*methods}
+    assert len({*legend(figure).values()}) == 2
 
 
 def gamma_runs(**options) -> list[Run]:

@@ -87,6 +87,39 @@ def test_a_short_task_does_not_run_into_the_next():
     assert curves(second)[BLACK] == ([0, 1, 2], [40, 50, 60])
 
 
+@pytest.mark.parametrize(
+    ("length", "schedules", "reach"),
+    [
+        (60, ["every"], 50),
+        (20, ["every"], 20),
+        (60, ["dense:10:50"], 10),
+        (8, ["dense:10:50"], 8),
+        (60, ["dense:100:50"], 50),
+        (60, ["dense:10:1"], 50),  # nothing is left out
+        (60, ["dense:10:50", "dense:30:50"], 30),
+        (60, ["dense:10:50", "every"], 50),
+    ],
+)
+def test_zooms_end_where_the_tasks_do_or_what_was_judged_one_by_one(length, schedules, reach):
+    accuracy = [[nan] * (k * length) + [50.0 + k] * ((3 - k) * length) for k in range(3)]
+    runs = [
+        made(method, accuracy, eval_schedule=schedule)
+        for method, schedule in zip(("er", "joint"), schedules, strict=False)
+    ]
+    figure = gap_figure(runs)
+    for column in range(len(runs)):
+        for zoom in panels(figure, "zoom", column):
+            assert zoom.get_xlim() == pytest.approx((-0.04 * reach, 1.02 * reach))
+            assert list(zoom.get_xticks()) == [0, reach]
+            assert list(curves(zoom)[BLACK][0]) == list(range(reach + 1))
+
+
+def test_zooms_of_few_evaluations_far_apart_have_all_fifty():
+    run = two_tasks("er", [50.0] * 120, eval_every=20)
+    (zoom,) = panels(gap_figure([run]), "zoom")
+    assert list(zoom.get_xticks()) == [0, 50]
+
+
 def test_iterations_that_were_not_evaluated_are_left_out():
     run = two_tasks("er", [nan, 60, 90, nan, 80, 84], eval_every=2)
     figure = gap_figure([run])
@@ -188,6 +221,23 @@ def test_nothing_overlaps_and_the_size_fits_a_paper(methods, width):
         assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
         assert figure.bbox.y0 <= box.y0 < box.y1 <= figure.bbox.y1
         assert not any(box.overlaps(other) for other in boxes[:k])
+
+
+@pytest.mark.parametrize("methods", [["er", "er+gem"], ["er", "joint"]])
+@pytest.mark.parametrize("title", ["Offline Rotated MNIST", "Rotated MNIST\noffline"])
+def test_a_title_has_room_above_the_legend(methods, title):
+    figure = gap_figure([two_tasks(method, [50, 60, 70, 80]) for method in methods])
+    before = figure.get_figheight()
+    figure.suptitle("another")
+    text = figure.suptitle(title)
+    figure.draw_without_rendering()
+    shown = [axes.get_tightbbox() for part in figure.subfigs for axes in part.axes]
+    upper = [text.get_window_extent(), figure.legends[0].get_window_extent()]
+    assert upper[0].y1 <= figure.bbox.y1
+    assert upper[0].y0 >= upper[1].y1
+    assert upper[1].y0 >= max(box.y1 for box in shown)
+    inches = upper[0].height / figure.dpi
+    assert inches < figure.get_figheight() - before < inches + 0.1  # what is below keeps its size
 
 
 def test_long_names_wrap_and_no_two_curves_look_alike():

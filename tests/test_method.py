@@ -169,8 +169,8 @@ def test_each_making_is_fresh():
         ("bic(validation=1)", "bic's validation must be in 0..1"),
         ("der(alpha=-0.1)", "der's alpha must be at least 0"),
         # Too many, twice, in the wrong order.
-        ("agem(frozen,1)", "agem takes at most 1 options: reference"),
-        ("er(1)", "er takes at most 0 options"),
+        ("agem(frozen,1)", "agem takes at most 1 option: reference"),
+        ("er(1)", "er has no options"),
         ("gem(0.1,gamma=0.2)", "gem has its option 'gamma' twice"),
         ("gem(gamma=0.1,gamma=0.2)", "gem has its option 'gamma' twice"),
         ("gem(gamma=0.1,always)", "'always' must come before the named options"),

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import re
 import shlex
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,28 +28,13 @@ from twofold.report.page.server import page_server
 playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: it comes with [dev]")
 expect = playwright.expect
 
+pytest_plugins = ("browser_fixtures",)
 pytestmark = pytest.mark.xdist_group("browser")
 
-FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update"),
-]
 SEEDS = (142, 152, 162)
 LENGTH = 600  # three tasks of 200 iterations
 METHODS = ("er", "er+gem", "er+agem", "joint", "joint+gem", "finetune")
 HOSTILE = "<img src=x onerror=\"document.title='hit'\">&lt;b&gt;'\"%{x}</script><script>hit()"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    named = os.environ.get("TWOFOLD_BROWSER")
-    found = named or shutil.which("chromium") or shutil.which("chromium-browser")
-    if not found:
-        pytest.skip("no Chromium: install Debian's chromium, or name a browser in $TWOFOLD_BROWSER")
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=found, args=FLAGS)
-        yield launched
-        launched.close()
 
 
 def example_runs() -> list[Run]:

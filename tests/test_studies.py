@@ -286,7 +286,7 @@ def mistake(change: str, *named: str) -> Any:
         mistake("seeds = [1, 2] -> seeds = [-1]", "seed must be at least 0, not -1"),
         mistake("seeds = [1, 2] -> seeds = [99999999999]", "seed must be at most"),
         mistake("seeds = [1, 2] -> plugins = 3", "plugins must be text, not 3"),
-        mistake("seeds = [1, 2] -> plugins = ['no.py']", "no.py", "is not a Python file"),
+        mistake("seeds = [1, 2] -> plugins = ['no.py']", "there is no file", "no.py"),
         mistake("iterations = 3 -> iteration = 3", "grid 1", "did you mean 'iterations'"),
         mistake("iterations = 3 -> batchsize = 3", "grid 1", "did you mean 'batch_size'"),
         mistake("iterations = 3 -> seed = 3", "grid 1", "unknown key 'seed'"),
@@ -389,7 +389,8 @@ def test_the_runs_of_a_command(
 ) -> None:
     done = twofold("study", "run", *args.split(), "--dry-run", "--out", tmp_path / "out")
     assert done.code == 0, done.err
-    assert f"{args.split()[0]}: {count} runs, 0 done, {count} to make\n" in done.out
+    runs = "1 run" if count == 1 else f"{count} runs"
+    assert f"{args.split()[0]}: {runs}, 0 done, {count} to make\n" in done.out
     assert not (tmp_path / "out").exists()
 
 
@@ -413,7 +414,7 @@ def test_the_runs_of_a_command(
         ("--iterations 0", "main: iterations must be at least 1"),
         ("--profile papre", "main: unknown profile 'papre': did you mean 'paper'"),
         ("--memory-per-class 0", "main: "),
-        ("--plugin no.py", "is not a Python file"),
+        ("--plugin no.py", "there is no file no.py"),
         ("--benchmrak x", "did you mean '--benchmark'"),
         ("--seed 142 152 162 --json", "'152' is out of place: write --seed 142,152,162"),
         ("--lr 0.1 0.01", "'0.01' is out of place: write --lr 0.1,0.01"),

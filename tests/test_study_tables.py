@@ -187,6 +187,13 @@ def test_shortened_runs_are_shown_if_there_are_no_others_and_compared_with_nothi
     assert "difference" not in [line[4] for line in rows(text)]
 
 
+def test_a_single_task_is_said_as_one() -> None:
+    text = study_table("main", gathered(seeded("er", [10, 12], tasks=1))).render("md")
+    assert "[a] not the paper's runs: the first task only." in text
+    text = study_table("main", gathered(seeded("er", [10, 12], eval_schedule="dense:1:5"))).render()
+    assert "judged after a task's first iteration, then every 5 iterations" in text
+
+
 def test_of_shortened_runs_the_longest_are_shown() -> None:
     runs = [*seeded("er", [10, 12], iterations=20), made(low=50, iterations=200)]
     assert number(study_table("main", cells(runs)), "er").value == (50, None)

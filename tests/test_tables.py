@@ -119,7 +119,7 @@ def test_min_of_a_thinned_evaluation_is_an_upper_bound() -> None:
 def test_a_row_a_run() -> None:
     console = Console(file=io.StringIO(), width=150)
     with console.capture() as captured:
-        console.print(run_table([made("er", 80, 90).summary, made("gem", None, 70).summary]))
+        console.print(run_table([made("er", 80, 90), made("gem", None, 70)]))
     lines = [" ".join(line.split()[1:]) for line in captured.get().splitlines()]
     assert "rotated-mnist offline er paper 0.1 128 142 80.0 90.0" in lines
     assert "rotated-mnist offline gem paper 0.1 128 142 - 70.0" in lines
@@ -134,6 +134,7 @@ def test_a_long_method_is_told_from_another_in_a_narrow_terminal() -> None:
 
 
 def test_the_line_about_a_finished_run() -> None:
-    assert result_text(made("er", 83.149, 93.55).summary) == "MIN 83.1  AVG 93.5"
-    assert result_text(made("er", None, 93.6).summary) == "MIN -  AVG 93.6"
-    assert result_text(made("er", 9.8, 9.8, diverged=True).summary) == "MIN 9.8  AVG 9.8  diverged"
+    assert result_text(made("er", 83.149, 93.55)) == "MIN 83.1  AVG 93.5"
+    assert result_text(made("er", 80, 90, eval_schedule="dense")) == "MIN ≤ 80.0  AVG 90.0"
+    assert result_text(made("er", None, 93.6, eval_every=2)) == "MIN -  AVG 93.6"
+    assert result_text(made("er", 9.8, 9.8, diverged=True)) == "MIN 9.8  AVG 9.8  diverged"

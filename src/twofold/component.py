@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 import types
 import typing
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast
 
 from twofold.errors import UserError, unknown
@@ -38,8 +40,8 @@ class Component:
         if kind is not None:  # Objective and Routine themselves: each starts a registry
             cls.kind, cls.known, cls.families = kind, {}, {}
         if name is not None:
+            register(cls.kind, cls.known, name, cls)
             cls.name = name
-            cls.known[name] = cls
 
     @classmethod
     def knows(cls, name: str) -> bool:
@@ -54,7 +56,8 @@ class Component:
             return cast(type[Self], cls.families[family](member))
         if name not in cls.known:
             families = [f"{family}:NAME" for family in cls.families]
-            raise unknown(cls.kind, name, [*cls.known, *families])
+            error = unknown(cls.kind, name, [*cls.known, *families])
+            raise UserError(f"{error}; your own: --plugin FILE.py")
         return cast(type[Self], cls.known[name])
 
     @classmethod
@@ -91,6 +94,24 @@ class Component:
     def restore(self, state: dict[str, Any]) -> None:
         """Go on with what `state` gave."""
         vars(self).update(state)
+
+
+def register(kind: str, known: dict[str, Any], name: str, cls: type) -> None:
+    """`known[name] = cls`, unless another file has the name: its own would be gone unnoticed."""
+    if name in known and _sources(known[name]).isdisjoint(_sources(cls)):
+        article = "an" if kind[0] in "aeiou" else "a"
+        raise UserError(f"there is {article} {kind} {name!r} already: choose another name")
+    known[name] = cls
+
+
+def _sources(cls: type) -> set[str]:
+    """Its module, that one's file, and a plugin's text: a file may be executed anew, as a script
+    and as a plugin, and copied to the nodes of a cluster.
+    """
+    module = sys.modules.get(cls.__module__)
+    file, text = getattr(module, "__file__", None), getattr(module, "__digest__", None)
+    names = (cls.__module__, file and str(Path(file).resolve()), text)
+    return {name for name in names if name}
 
 
 def require(condition: bool, message: str) -> None:
@@ -146,7 +167,9 @@ class Part:
         """The options as a mapping; positional ones take the fields in order."""
         names = list(cls.options())
         if len(self.positional) > len(names):
-            raise UserError(f"{self.name} takes at most {len(names)} options: {', '.join(names)}")
+            most = f"{len(names)} option{'s' if len(names) > 1 else ''}: {', '.join(names)}"
+            said = f"takes at most {most}" if names else "has no options"
+            raise UserError(f"{self.name} {said}")
         given = dict(zip(names, self.positional, strict=False))
         for key, value in self.named.items():
             if key in given:

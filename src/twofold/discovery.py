@@ -25,6 +25,8 @@ def import_file(path: str) -> None:
     file, name = Path(path), module_of(path)
     if name in sys.modules:
         return
+    if not file.exists():
+        raise UserError(f"there is no file {path}")
     if file.suffix != ".py" or not file.is_file():
         raise UserError(f"plugin {path!r} is not a Python file")
     module = types.ModuleType(name)
@@ -39,7 +41,8 @@ def import_file(path: str) -> None:
     except BaseException as error:  # it is the user's code: it may do anything, exit included
         del sys.modules[name]
         said = " ".join(str(error).split())
-        raise UserError(f"plugin {path!r} can't be used: {type(error).__name__}: {said}") from error
+        kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+        raise UserError(f"plugin {path!r} can't be used: {kind}{said}") from error
 
 
 def plugin_digest(path: str) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from twofold.benchmarks.tensors import checked, own_whitening
+from twofold.component import register
 from twofold.datasets import Dataset, load
 from twofold.datasets.statistics import Constants
 from twofold.errors import UserError, unknown
@@ -137,8 +138,8 @@ class Recipe:
 
     def __init_subclass__(cls, *, name: str | None = None) -> None:
         if name is not None:
+            register("benchmark", cls.known, name, cls)
             cls.name = name
-            cls.known[name] = cls
 
     @classmethod
     def find(cls, name: str) -> type[Recipe]:

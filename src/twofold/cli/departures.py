@@ -46,5 +46,6 @@ def act(args: argparse.Namespace) -> None:
         from twofold.report.figures.style import save_figure
 
         save_figure(departures_figure(found), args.output)
+        print(f"The figure is in {args.output}")
     else:
         write_text(lambda format: render(found, format), args, FORMATS)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from twofold.cli.output import counted
 from twofold.cli.parsing import Parser
 
 if TYPE_CHECKING:
@@ -34,11 +35,11 @@ def foretell(name: str, configs: Sequence[Config], args: argparse.Namespace) -> 
     _print_lines(groups)
     to_make = [seconds for seconds in left if seconds is not None]
     done = len(left) - len(to_make)
-    print(f"{name}: {len(left)} runs, {done} done, {len(to_make)} to make")
+    print(f"{name}: {counted(len(left), 'run')}, {done} done, {len(to_make)} to make")
     if to_make:
         workers = args.workers or os.cpu_count() or 1
         time = spoken(max(sum(to_make) / workers, max(to_make)))
-        crew = f"{workers} worker{'s' if workers > 1 else ''}"
+        crew = counted(workers, "worker")
         print(f"About {time} on the CPU with {crew}: an estimate, made on this machine.")
 
 
@@ -57,7 +58,8 @@ def _print_lines(groups: Groups) -> None:
         named = "  ".join(f"{name:{width}}" for name, width in zip(group, widths, strict=True))
         done = runs.count(None)
         time = "" if done == len(runs) else f", {spoken(_total(runs))} of one core"
-        print(f"{named}  {len(runs):4} runs, {done:4} done{time}")
+        noun = "run, " if len(runs) == 1 else "runs,"
+        print(f"{named}  {len(runs):4} {noun} {done:4} done{time}")
 
 
 def _seconds_left(configs: Sequence[Config], args: argparse.Namespace) -> list[float | None]:

@@ -55,7 +55,8 @@ def make_all(configs: Sequence[Config], args: argparse.Namespace) -> int:
     runs = [Run(c, made[c.identity()], {}) for c in configs if c.identity() in made]
     for table in summary_tables(cells(runs)):
         console.print(table)
-    console.print(f"The runs are in {args.out}/", soft_wrap=True, markup=False)
+    if runs:
+        console.print(f"The runs are in {args.out}/", soft_wrap=True, markup=False)
     return 1 if display.failures else 0
 
 

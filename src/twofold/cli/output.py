@@ -30,7 +30,7 @@ def cells_in(store: Path, make: str) -> list[Cell]:
     from twofold.experiments.store import Store
     from twofold.report.cells import cells
 
-    found = cells(Store(store).runs())
+    found = cells(Store(store).runs()) if store.is_dir() else []
     if not found:
         raise no_runs(store, make)
     return found
@@ -46,6 +46,11 @@ def no_runs(folder: Path, make: str) -> UserError:
     if stores:
         return UserError(f"{folder} holds stores: {stores}; name one of them")
     return UserError(f"there are no runs in {folder}: `{make}` makes them")
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{number} {noun}" + ("s" if number != 1 else "")
 
 
 def write_text(
@@ -65,3 +70,4 @@ def write_text(
         args.output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"can't write {args.output}: {error.strerror}") from None
+    print(f"The table is in {args.output}")

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twofold.cli.output import no_runs
+from twofold.cli.output import counted, no_runs
 from twofold.cli.parsing import Parser, folder, whole
 from twofold.errors import UserError
 
@@ -62,7 +62,8 @@ def _write(store: Store, output: Path) -> None:
         size = output.write_text(text, "utf-8") / 1e6
     except OSError as error:
         raise UserError(f"can't write {output}: {error.strerror}") from None
-    print(f"The page of {len(runs)} runs is in {output} ({size:.1f} MB). Open it in a browser:")
+    of = counted(len(runs), "run")
+    print(f"The page of {of} is in {output} ({size:.1f} MB). Open it in a browser:")
     print(f"  {output.resolve().as_uri()}")
 
 

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twofold.cli.output import no_runs
+from twofold.cli.output import counted, no_runs
 from twofold.cli.parsing import Parser, folder, real, seed_list, whole
 from twofold.errors import UserError, unknown
 
@@ -57,6 +57,8 @@ def act(args: argparse.Namespace) -> int:
 
     if (args.action == "export") != (args.to is not None):
         raise UserError("`twofold runs export` and --to DIR, where to, go together")
+    if not args.runs.is_dir():
+        raise no_runs(args.runs, "twofold run")
     store = Store(args.runs)
     there = _all_summaries(store) if args.action == "verify" else store.summaries()
     if not there:
@@ -158,7 +160,9 @@ def _verify(found: list[Summary]) -> int:
         except DamagedRunError as error:
             damaged += 1
             print(f"{place}: {error}")
-    print(f"{len(found) - damaged} of {len(found)} runs are as they were written")
+    sound = len(found) - damaged
+    state = "is as it was written" if 1 in (sound, len(found)) else "are as they were written"
+    print(f"{sound} of {counted(len(found), 'run')} {state}")
     return 1 if damaged else 0
 
 
@@ -167,7 +171,7 @@ def _remove(store: Store, found: list[Summary], args: argparse.Namespace) -> int
         raise UserError("say which runs to remove: by name, or with filters such as --method er")
     for summary in found:
         store.remove(Path(summary["folder"]))
-    print(f"{len(found)} runs removed")
+    print(f"{counted(len(found), 'run')} removed")
     return 0
 
 
@@ -176,17 +180,18 @@ def _export(found: list[Summary], to: Path) -> int:
 
     copied, size = export([Path(summary["folder"]) for summary in found], to)
     there = len(found) - copied
-    already = f"; {there} were there already" if there else ""
-    print(f"{copied} runs exported to {to}, {size / 1e3:,.0f} KB{already}")
+    already = f"; {there} {'was' if there == 1 else 'were'} there already" if there else ""
+    print(f"{counted(copied, 'run')} exported to {to}, {size / 1e3:,.0f} KB{already}")
     return 0
 
 
 def _print(found: list[Summary]) -> None:
     from rich.console import Console
 
+    from twofold.experiments.runs import Run
     from twofold.report.tables import run_table
 
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 200  # a pipe has no width to fit into
-    console.print(run_table(found))
+    console.print(run_table([Run.load(summary["folder"]) for summary in found]))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from twofold.cli.forecast import add_dry_run, foretell
 from twofold.cli.making import add_work_options, make_all
+from twofold.cli.output import counted
 from twofold.cli.parsing import Parser, at_least_one, one_method, real, seed_list, whole
 from twofold.errors import UserError
 
@@ -102,7 +103,8 @@ def list_studies(args: argparse.Namespace) -> None:
     from twofold.experiments import studies
 
     for study in map(studies.load, studies.names()):
-        print(f"{study.name:17}{len(study.configs()):5} runs  {study.title}")
+        count = len(study.configs())
+        print(f"{study.name:17}{count:5} {'run ' if count == 1 else 'runs'}  {study.title}")
 
 
 def show_study(args: argparse.Namespace) -> None:
@@ -128,7 +130,8 @@ def _chosen(args: argparse.Namespace) -> Study:
         study = study.seeded(args.seed)
     if args.seeds:
         if args.seeds > len(study.seeds):
-            raise UserError(f"{study.name} has {len(study.seeds)} seeds, not {args.seeds}")
+            seeds = counted(len(study.seeds), "seed")
+            raise UserError(f"{study.name} has {seeds}, not {args.seeds}")
         study = study.seeded(study.seeds[: args.seeds])
     replaced = {key: getattr(args, key) for key in REPLACING if getattr(args, key) is not None}
     return study.replacing(replaced) if replaced else study

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import torch
 
 from twofold.benchmarks import Benchmark, Recipe
 from twofold.discovery import import_file
+from twofold.errors import unknown
 from twofold.experiments import checkpoints
 from twofold.experiments.config import Config, configure
 from twofold.experiments.runs import Run, summarise
@@ -20,6 +22,7 @@ from twofold.experiments.store import Store, Work, writing
 from twofold.training import Progress, Training
 
 Report = Callable[[Progress], None]
+OPTIONS = list(inspect.signature(configure).parameters)[2:]  # without the benchmark and method
 
 
 def run(
@@ -36,6 +39,9 @@ def run(
     data: the folder that holds the dataset, if it is in none of the usual places.
     out: a run store to save the run in; it is returned in any case.
     """
+    for name in options:
+        if name not in OPTIONS:
+            raise unknown("option", name, (*OPTIONS, "data", "out", "report"))
     config = configure(benchmark, method, **options)
     store = None if out is None else Store(out)
     if store is not None:

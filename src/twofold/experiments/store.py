@@ -4,7 +4,7 @@
     STORE/<benchmark>-...-<identity>/   a complete run: config, summary, curves, checksums
     STORE/.work/<identity>/             a run in the making: its checkpoint and log
     STORE/.work/<identity>.claim        locked by the process that makes it
-    STORE/.work/<identity>-<random>/    a complete run while it is written
+    STORE/.work/.<identity>-<random>/   a complete run while it is written
     STORE/.damaged/                     run folders that were found damaged, set aside
 
 A run is either complete or not there: its folder is written under another name and renamed.
@@ -96,7 +96,7 @@ class Store:
     def save_files(self, name: str, write: Callable[[Path], None]) -> Path:
         """The same for a folder's name; `write` puts the run's files into a folder."""
         folder, identity = self.folder / name, identity_of(name)
-        unfinished = self._place_of(f"{identity}-{uuid.uuid4().hex}")
+        unfinished = self._place_of(f".{identity}-{uuid.uuid4().hex}")
         with writing(self.folder):
             unfinished.mkdir(parents=True)
             try:
@@ -151,6 +151,8 @@ class Store:
         return joined[first + [name for name in joined.columns if name not in first]]
 
     def _sound(self) -> Iterator[Path]:
+        if not self.folder.is_dir():  # its name may be misspelt
+            raise UserError(f"there is no folder {self.folder}")
         for folder in self.folders():
             try:
                 check(folder)

@@ -41,9 +41,7 @@ def _notes(table: StudyTable, numbers: Sequence[Number]) -> Iterator[str]:
     if any(number.printed for number in numbers):
         yield PAPER
     yield PROFILES[table.profile]
-    signed = ((number.metric.thinned, number.bound) for number in numbers if number.bound)
-    for sign, schedule in dict.fromkeys(signed):
-        yield f"{sign}: {SIGNS[sign]}, since the model was {schedule} only."
+    yield from _about_bounds([number for number in numbers if number.bound])
     for remarks, mark in table.marks().items():
         yield f"[{mark}] not the paper's runs: {', '.join(remarks)}."
     yield from (
@@ -55,6 +53,28 @@ def _notes(table: StudyTable, numbers: Sequence[Number]) -> Iterator[str]:
     yield from _about_slips(numbers)
     yield from _about_machines(numbers)
     yield from _about_gaps(table)
+
+
+def _about_bounds(numbers: Sequence[Number]) -> Iterator[str]:
+    """Why a number has a sign; and which numbers, where those with one sign differ in why."""
+    signed: dict[str, dict[str, list[Number]]] = {}
+    for number in numbers:
+        signed.setdefault(number.metric.thinned, {}).setdefault(number.bound, []).append(number)
+    for sign, schedules in signed.items():
+        places = [{number.section.place for number in own} for own in schedules.values()]
+        apart = sum(map(len, places)) == len(set().union(*places))
+        for schedule, own in schedules.items():
+            which = f"{sign} of {_whose(own, apart)}" if len(schedules) > 1 else sign
+            yield f"{which}: {SIGNS[sign]}, since the model was {schedule} only."
+
+
+def _whose(numbers: Sequence[Number], apart: bool) -> str:
+    """`Rotated MNIST (offline)`; with the methods where places do not tell numbers apart."""
+    places: dict[str, list[Place]] = {}  # by methods
+    for place in dict.fromkeys(number.section.place for number in numbers):
+        own = dict.fromkeys(n.method for n in numbers if n.section.place == place)
+        places.setdefault("" if apart else f"{', '.join(own)} on ", []).append(place)
+    return "; ".join(f"{methods}{_listed(own)}" for methods, own in places.items())
 
 
 def _about_settings(table: StudyTable) -> Iterator[str]:

@@ -15,6 +15,9 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from twofold.experiments.config import Config
 from twofold.experiments.engine import Status
+from twofold.experiments.runs import Run
+from twofold.report.cells import Cell
+from twofold.report.tables import results
 
 LINE_EVERY = 30.0  # seconds between two plain lines about one run
 
@@ -35,6 +38,7 @@ class Display:
         json: bool = False,
         also: Callable[[Path], None] = lambda folder: None,
     ) -> None:
+        self._configs = configs
         self._names = [escape(name) for name in _names(configs)]
         self._console, self._json, self._also = console, json, also
         self._lines = not console.is_terminal
@@ -89,7 +93,8 @@ class Display:
         if self._json:
             print(json.dumps({**summary, "folder": str(folder)}), flush=True)
         self._also(folder)
-        self._say(index, result_text(summary) + ("  (was there already)" if there else ""))
+        result = result_text(Run(self._configs[index], summary, {}))
+        self._say(index, result + ("  (was there already)" if there else ""))
 
     def busy(self, index: int) -> None:
         self._progress.remove_task(self._bars.pop(index))
@@ -135,7 +140,8 @@ def _names(configs: Sequence[Config]) -> list[str]:
     return [name(config) for config in configs]
 
 
-def result_text(summary: dict[str, Any]) -> str:
-    """`MIN 83.1  AVG 93.6`, with a word where a run diverged."""
-    low = "-" if summary["min"] is None else f"{summary['min']:.1f}"
-    return f"MIN {low}  AVG {summary['avg']:.1f}" + ("  diverged" if summary["diverged"] else "")
+def result_text(run: Run) -> str:
+    """`MIN 83.1  AVG 93.6`, with a sign where MIN is a bound, and a word where a run diverged."""
+    diverged = "  diverged" if run.summary["diverged"] else ""
+    low, average = results(Cell((run,)))
+    return f"MIN {low}  AVG {average}{diverged}"

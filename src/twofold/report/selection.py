@@ -68,7 +68,7 @@ class Reductions:
         if config.iterations is not None and config.iterations < most:
             training.append(f"at most {config.iterations} iterations a task")
         if config.tasks is not None and not (recipe and config.tasks == recipe.tasks):
-            training.append(f"the first {_counted(config.tasks, 'task')} only")
+            training.append(f"the first {_several(config.tasks, 'task')} only")
         training += _other_versions(cell.runs[0])
         other = config.eval_size != PAPER_EVAL_SIZE
         return cls(
@@ -119,8 +119,15 @@ def _schedule_words(schedule: Schedule) -> str:
         return ""
     sparse = f"every {schedule.sparse:,} iterations and at the end of each task"
     if schedule.dense:
-        sparse = f"after each of a task's first {schedule.dense:,} iterations, then {sparse}"
+        each = "each of " if schedule.dense > 1 else ""
+        first = f"{each}a task's first {_several(schedule.dense, 'iteration')}"
+        sparse = f"after {first}, then {sparse}"
     return f"judged {sparse}"
+
+
+def _several(number: int, noun: str) -> str:
+    """`2 tasks`, and of one what follows "the first": `task`."""
+    return noun if number == 1 else _counted(number, noun)
 
 
 def _counted(number: int, noun: str) -> str:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from twofold.benchmarks import Batch
 from twofold.component import Component
-from twofold.errors import UserError
+from twofold.errors import UserError, closest
 from twofold.models.flat import FlatModel
 from twofold.streams import stream
 
@@ -85,6 +85,10 @@ class Step:
             self.log[name] = now
 
 
+HOOKS = ("direct", "step_size", "momentum", "after_step", "start", "start_task", "evaluated")
+DOES_NOTHING = "sgd"  # and is meant to
+
+
 class Routine(Component, kind="routine"):
     """The "how". Subclass it, overriding only what you need; see docs/routines.md.
 
@@ -96,6 +100,14 @@ class Routine(Component, kind="routine"):
     needs: ClassVar[Needs] = Needs.NOTHING
     scales: ClassVar[bool] = False  # whether `direct` changes the length of g, and no more
     once: ClassVar[bool] = False  # whether a second one, with nothing new to act on, is a mistake
+
+    def __init_subclass__(cls, *, name: str | None = None, kind: str | None = None) -> None:
+        if name not in (None, DOES_NOTHING) and not any(map(cls.overrides, HOOKS)):
+            own = [key for key, value in vars(cls).items() if callable(value) and key[0] != "_"]
+            close = [hook for hook in (closest(key, HOOKS) for key in own) if hook]
+            hint = f": did you mean {close[0]}?" if close else ""
+            raise UserError(f"routine {name!r} overrides none of {', '.join(HOOKS)}{hint}")
+        super().__init_subclass__(name=name, kind=kind)
 
     def asks(self) -> Needs:
         """What this routine needs; override where it depends on the options."""
@@ -112,9 +124,10 @@ class Routine(Component, kind="routine"):
                 if self.overrides("direct") and other.turns:
                     break
 
-    def overrides(self, hook: str) -> bool:
+    @classmethod
+    def overrides(cls, hook: str) -> bool:
         """Whether it does anything there."""
-        return getattr(type(self), hook) is not getattr(Routine, hook)
+        return getattr(cls, hook) is not getattr(Routine, hook)
 
     @property
     def turns(self) -> bool:

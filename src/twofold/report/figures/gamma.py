@@ -18,7 +18,7 @@ from twofold.experiments.runs import Run
 from twofold.report.cells import Cell
 from twofold.report.figures.base import figure
 from twofold.report.figures.curves import Timeline, accuracy_curve
-from twofold.report.figures.panels import Column, Series, accuracy_limits, explain
+from twofold.report.figures.panels import Column, Series, accuracy_limits, explain, zoom_reach
 from twofold.report.figures.picking import method_cells
 from twofold.report.figures.style import BLACK, PALE, SINGLE, STYLE, Style, empty_figure
 from twofold.report.paper import Printed, printed
@@ -65,7 +65,8 @@ def gamma_figure(runs: Sequence[Run], task: int = 1) -> Figure:
     timeline = Timeline.of(cells, task)
     gem, plain = _series(cells, task)
     series = [*plain, *gem.values()]
-    column = Column(timeline, accuracy_limits(series, timeline), SINGLE, share=False)
+    limits, reach = accuracy_limits(series, timeline), zoom_reach(series, timeline)
+    column = Column(timeline, limits, SINGLE, reach, share=False)
     with mpl.rc_context(STYLE):
         drawn = empty_figure(SINGLE, column.height + BELOW)
         heights = [column.height, BELOW]

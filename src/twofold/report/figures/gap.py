@@ -31,7 +31,8 @@ def papers(runs: Sequence[Run]) -> list[Run]:
 def gap_figure(runs: Sequence[Run], task: int = 1) -> Figure:
     """Accuracy on `task` from its start on: a column of panels an objective, a colour a routine.
 
-    On top the first 50 iterations after each task switch, from the last evaluation before it (0);
+    On top the first 50 iterations after each task switch, from the last evaluation before it (0),
+    or fewer where tasks are shorter or only fewer were judged one by one;
     in the middle the whole curve; below the share of runs whose gradient was projected. Lines are
     means over seeds, bands standard errors. The accuracy axes are all alike and fit what comes
     after the first switch: a task's first climb, from chance, may begin below them.

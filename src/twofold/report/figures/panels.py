@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import MaxNLocator
 
+from twofold.evaluation.schedule import Schedule
 from twofold.report.cells import Cell
 from twofold.report.figures.curves import Curve, Timeline, accuracy_curve, projected_share
 from twofold.report.figures.notes import notes
@@ -28,7 +29,7 @@ from twofold.report.figures.style import (
     looks,
 )
 
-ZOOM = 50  # iterations after a switch
+ZOOM = 50  # iterations after a switch, at most
 NARROWEST = 0.65  # inches for a zoom
 
 
@@ -49,6 +50,7 @@ class Column:
     timeline: Timeline
     limits: tuple[float, float]  # of the accuracy
     width: float
+    reach: int  # of zooms, in iterations after a switch
     zoomed: bool = True
     share: bool = True
 
@@ -99,16 +101,17 @@ class Column:
             _draw_curve(axes, one.curve, 0, one.style | {"linewidth": 0.6}, len(series))
 
     def _draw_zooms(self, zooms: Sequence[Axes], series: Sequence[Series]) -> None:
-        later = self.timeline.task + 1
+        later, reach = self.timeline.task + 1, self.reach
+        span = (-0.04 * reach, 1.02 * reach)
         for task, axes in enumerate(zooms, later):
             switch, end = self.timeline.ends[task - later : task - later + 2]
-            axes.set(xlim=(-2, ZOOM + 1), ylim=self.limits, title=f"task {task}", xticks=(0, ZOOM))
-            axes.set_xticks([ZOOM / 2], minor=True)
+            axes.set(xlim=span, ylim=self.limits, title=f"task {task}", xticks=(0, reach))
+            axes.set_xticks([reach / 2], minor=True)
             axes.label_outer(remove_inner_ticks=False)
             axes.tick_params(labelbottom=True)
             _mark(axes, [0])
             for place, one in enumerate(series):
-                near = one.curve.between(switch, min(switch + ZOOM, end))
+                near = one.curve.between(switch, min(switch + reach, end))
                 # Methods often agree: a thinner line does not hide those drawn before it.
                 style = one.style | {"linewidth": max(1.2 - 0.25 * place, 0.7)}
                 sparse = {"marker": "o", "markersize": 2} if len(near.x) < ZOOM / 4 else {}
@@ -134,9 +137,12 @@ def one_column(
     """All methods in one column; with what was projected, if anything was."""
     timeline = Timeline.of(cells, task)
     routines = [cell.routines for cell in cells]
-    # The first method with a routine has the routine's colour: no two look alike.
+    # The first method with a routine has the routine's colour: no two look alike. Others go by
+    # what and how, since a method may be called like its routine: `gem` is finetune+gem.
     names = [
-        cell.routines if routines.index(cell.routines) == place else cell.config.method
+        cell.routines
+        if routines.index(cell.routines) == place
+        else f"{cell.objective}+{cell.routines}"
         for place, cell in enumerate(cells)
     ]
     series = [
@@ -158,7 +164,12 @@ def columns_figure(
     count = len(columns)
     width = SINGLE if count == 1 else max(DOUBLE, DOUBLE / 3 * count)
     column = Column(
-        timeline, accuracy_limits(everything, timeline), width / count, zoomed=zoomed, share=share
+        timeline,
+        accuracy_limits(everything, timeline),
+        width / count,
+        zoom_reach(everything, timeline),
+        zoomed=zoomed,
+        share=share,
     )
     with mpl.rc_context(STYLE):
         figure = empty_figure(width, column.height)
@@ -185,6 +196,22 @@ def accuracy_limits(series: Iterable[Series], timeline: Timeline) -> tuple[float
     high = max(float((curve.mean + curve.error).max()) for curve in shown)
     room = 0.05 * (high - low) or 1.0
     return low - room, high + room
+
+
+def zoom_reach(series: Iterable[Series], timeline: Timeline) -> int:
+    """Of the zooms: no further than any task goes on, or any method was judged one by one."""
+    tasks = zip(timeline.starts, timeline.ends, strict=True)
+    longest = max(end - start for start, end in tasks)
+    return min(ZOOM, longest, max(_dense(one.cell) for one in series))
+
+
+def _dense(cell: Cell) -> int:
+    """How far after a switch no evaluation is left out; all of a zoom where they never are dense.
+
+    (Then there is nothing better to show than the few there are.)
+    """
+    schedule = Schedule.parse(cell.config.eval_schedule, cell.config.eval_every)
+    return ZOOM if cell.complete else schedule.dense or ZOOM
 
 
 def _add_frame(axes: Axes, accuracy: str) -> None:

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
 
 from twofold.errors import UserError
@@ -22,6 +23,7 @@ from twofold.errors import UserError
 Style = dict[str, Any]
 
 SINGLE, DOUBLE = 3.5, 7.0  # inches: a column of a paper, and its whole width
+PAD = 0.035  # inches above and below what has a place of its own
 HANDLE = 0.45  # inches of a legend's line, and of what is free before and after it
 
 # Okabe and Ito's colours, which the colour-blind can tell apart; their yellow is too pale here.
@@ -82,10 +84,31 @@ def looks(names: Iterable[str]) -> dict[str, Style]:
     return {name: {"color": colour, "linestyle": line} for name, (colour, line) in chosen.items()}
 
 
+class TitledFigure(Figure):
+    """A figure in which a title has room: matplotlib's own lies over a legend outside of axes."""
+
+    _room = 0.0  # inches of the title, with what is free around it
+
+    def suptitle(self, t: str, **kwargs: Any) -> Text:
+        """Above the legend. The figure grows, so that what is below keeps its size."""
+        title = super().suptitle(t, **{"y": 1.0, "verticalalignment": "top"} | kwargs)
+        room = title.get_window_extent().height / self.dpi + 2 * PAD
+        _grow(self, room - self._room)
+        for legend in self.legends:
+            legend.borderaxespad += (room - self._room) * 72 / LARGE  # which is in font sizes
+        engine = self.get_layout_engine()
+        if isinstance(engine, ConstrainedLayoutEngine):
+            engine.set(rect=(0, 0, 1, 1 - room / self.get_figheight()))
+        if "y" not in kwargs:
+            title.set_y(1 - PAD / self.get_figheight())
+        self._room = room
+        return title
+
+
 def empty_figure(width: float, height: float) -> Figure:
     """In inches; a legend and notes make it higher."""
-    engine = ConstrainedLayoutEngine(h_pad=0.035, w_pad=0.03)
-    return Figure((width, height), dpi=200, layout=engine)
+    engine = ConstrainedLayoutEngine(h_pad=PAD, w_pad=0.03)
+    return TitledFigure((width, height), dpi=200, layout=engine)
 
 
 def add_legend(figure: Figure, styles: dict[str, Style]) -> None:

@@ -7,6 +7,7 @@ let contents = JSON.parse(byId("contents").textContent);
 
 const ALL = "*"; // of a setting: whatever its value
 const ZOOM = 50; // iterations after a switch
+const LEAST = 1; // points to either side that a chart of effects shows: it is not to magnify nothing
 const USUAL = ["er", "joint"]; // objectives that are shown at first, as in the paper's figure,
 const MANY = 8; // and at most so many methods
 const DASHES = ["solid", "dash", "dot", "dashdot"];
@@ -439,10 +440,19 @@ byId("frame").addEventListener("keydown", (event) => {
 
 // ---------------------------------------------------------------- tables under the chart
 
+/** As Python writes it in sentences and tables: halves go to the even digit, and not always up. */
+function fixed(value, decimals) {
+  const text = value.toFixed(decimals);
+  // A half of the last digit is a binary fraction of just so many places, or it is not exactly one.
+  const half = Math.abs((value * 2 ** (decimals + 1)) % 2) === 1;
+  const odd = Number(text.at(-1)) % 2 === 1;
+  return half && odd ? (value * (1 - Number.EPSILON)).toFixed(decimals) : text;
+}
+
 /** `12.3 ± 0.4` of a mean; a number of one run has no error. */
 function withError(value, decimals) {
-  if (typeof value === "number") return value.toFixed(decimals);
-  return value.mean.toFixed(decimals) + (value.error === null ? "" : ` ± ${value.error.toFixed(decimals)}`);
+  if (typeof value === "number") return fixed(value, decimals);
+  return fixed(value.mean, decimals) + (value.error === null ? "" : ` ± ${fixed(value.error, decimals)}`);
 }
 
 /** The means of a shown method, or what each of its seeds has. */
@@ -580,7 +590,7 @@ const placeOf = (verdict) => [verdict.benchmark, verdict.mode, verdict.profile].
 
 /** `+0.3`, `−2.0`; what rounds to nothing has no sign. */
 function signed(value) {
-  const text = Math.abs(value).toFixed(1);
+  const text = fixed(Math.abs(value), 1);
   return (text === "0.0" ? "" : value > 0 ? "+" : "−") + text;
 }
 
@@ -591,7 +601,7 @@ function verdictItem(verdict) {
   const facts = make("p", { className: "facts" }, make("b", { textContent: methodOf(verdict) }),
     ` ${placeOf(verdict)}, lr ${lr}, batch ${batch_size}: `, number(`${signed(effect)} points`));
   if (interval) facts.append(", ", number(interval.map(signed).join(" to ")));
-  if (p !== null) facts.append(", ", number(p < 0.001 ? "p < 0.001" : `p = ${p.toFixed(3)}`));
+  if (p !== null) facts.append(", ", number(p < 0.001 ? "p < 0.001" : `p = ${fixed(p, 3)}`));
   return make("li", {}, facts, make("p", { textContent: sentence }));
 }
 
@@ -607,18 +617,22 @@ function drawEffects(place) {
     const [x0, x1] = own[k].interval;
     return { type: "line", x0, x1, y0: k, y1: k, line: { color: colours[k], width: 2 } };
   });
-  const ends = own.flatMap(({ effect, interval }) => [0, effect, ...(interval ?? [])]);
+  const ends = own.flatMap(({ effect, interval }) => [-LEAST, LEAST, effect, ...(interval ?? [])]);
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
-  const more = 0.08 * (high - low) || 1;
+  const more = 0.08 * (high - low);
   const axis = { gridcolor: style("--grid"), zeroline: false };
-  const marker = { color: colours, size: 8 };
+  const marker = { color: colours, size: 8, symbol: own.map(({ interval }) => (interval ? "circle" : "circle-open")) };
   const narrow = place.clientWidth < 480; // names above the bars, not beside them
+  const hollow = bars.length < own.length ? `${narrow ? "<br>" : " "}(hollow: no interval)` : "";
+  const below = 44 + (narrow && hollow ? 16 : 0);
+  const height = 20 + below + (narrow ? 40 : 26) * own.length;
+  place.style.height = `${height}px`; // Plotly forgets its own when it fits a chart to a resized window
   const effects = { type: "scatter", mode: "markers", x: own.map(({ effect }) => effect), y: rows, marker };
   Plotly.react(place, [effects], {
-    ...ground(), showlegend: false, margin: { l: 10, r: 16, t: 8, b: 44 },
-    height: 64 + (narrow ? 40 : 26) * own.length,
+    ...ground(), showlegend: false, margin: { l: 10, r: 16, t: 8, b: below }, height,
     shapes: [{ ...upright(0), yref: "paper" }, ...bars],
-    xaxis: { ...axis, range: [low - more, high + more], title: { text: "points more than plain SGD", standoff: 8 } },
+    xaxis: { ...axis, range: [low - more, high + more],
+      title: { text: `points more than plain SGD${hollow}`, standoff: 8 } },
     yaxis: { ...axis, range: [-0.7, own.length - 0.3], tickvals: rows, ticktext: names, automargin: true,
       showgrid: false, tickfont: { color: style("--ink") }, showticklabels: !narrow },
     annotations: narrow ? rows.map((k) => ({ text: names[k], font: { color: style("--ink") }, showarrow: false,

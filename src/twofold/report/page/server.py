@@ -42,9 +42,9 @@ class Watched:
         with self._lock:
             seen = _seen(self._store.folder)
             if seen != self._seen:
-                text = as_json(
-                    page_contents(self._store.runs(), str(self._store.folder), seen[1], self._known)
-                )
+                folder = self._store.folder  # may be gone: somebody may be about to make it anew
+                runs = self._store.runs() if folder.is_dir() else []
+                text = as_json(page_contents(runs, str(folder), seen[1], self._known))
                 self._made = text, hashlib.sha256(text.encode()).hexdigest()[:16]
                 self._seen = seen
             return self._made
@@ -52,14 +52,14 @@ class Watched:
 
 def _seen(folder: Path) -> tuple[frozenset[tuple[str, int]], int]:
     """What there is: run folders with the times of their last change; how many runs are begun."""
-    runs = [(e.name, e.stat().st_mtime_ns) for e in _folders(folder) if not e.name.startswith(".")]
+    runs = [(e.name, e.stat().st_mtime_ns) for e in _folders(folder)]
     return frozenset(runs), len(_folders(folder / ".work"))
 
 
 def _folders(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            return [entry for entry in entries if entry.is_dir()]
+            return [e for e in entries if e.is_dir() and not e.name.startswith(".")]
     except FileNotFoundError:
         return []
 

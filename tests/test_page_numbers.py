@@ -1,0 +1,105 @@
+"""Numbers and effects as the page shows them, in real Chromium: they agree with Python's texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_runs import made_run
+
+from twofold import Run
+from twofold.report.page import build_page
+
+pytest.importorskip("playwright.sync_api", reason="no playwright: it comes with [dev]")
+
+pytest_plugins = ("browser_fixtures",)
+pytestmark = pytest.mark.xdist_group("browser")
+
+SEEDS = (142, 152, 162)
+
+
+def ends_at(method: str, *finals: float) -> list[Run]:
+    """Runs of two tasks, a seed each, with these AVGs; they have the same MIN."""
+    return [
+        made_run(method, [[50.0, 50, 50, 50], [float("nan")] * 2 + [50, 2 * final - 50]], seed)
+        for final, seed in zip(finals, SEEDS, strict=False)
+    ]
+
+
+@pytest.fixture
+def page_of(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """A function that opens the page of some runs."""
+    page = browser.new_page()
+
+    def page_of(*runs: list[Run]) -> Any:
+        (tmp_path / "page.html").write_text(build_page([run for own in runs for run in own]))
+        page.goto((tmp_path / "page.html").as_uri())
+        return page
+
+    yield page_of
+    page.close()
+
+
+def effects(page: Any, which: int) -> tuple[Any, ...]:
+    """Of the chart of a hypothesis: the symbols by method, the axis's range and its title."""
+    found = page.evaluate(
+        """(which) => {
+            const { data, layout } = document.querySelectorAll(".effects")[which];
+            const { xaxis, yaxis } = layout;
+            return [yaxis.ticktext, data[0].marker.symbol, xaxis.range, xaxis.title.text];
+        }""",
+        which,
+    )
+    names, symbols, *axis = found
+    return dict(zip(names, symbols, strict=True)), *axis
+
+
+def test_numbers_are_rounded_as_python_does(page_of) -> None:
+    page = page_of(ends_at("er", 50))
+    numbers = [sign * k / 16 for k in range(400) for sign in (1, -1)]
+    numbers += [0.15, 2.675, 1.005, 93.25, 99.95, 1e-9, 12345.5]
+    for decimals in (0, 1, 3):
+        found = page.evaluate(
+            "([numbers, d]) => numbers.map((n) => fixed(n, d))", [numbers, decimals]
+        )
+        expected = [f"{abs(number):.{decimals}f}" for number in numbers]
+        assert [text.removeprefix("-") for text in found] == expected
+
+
+def test_a_verdict_does_not_contradict_its_sentence(page_of) -> None:
+    page = page_of(ends_at("er", 50, 50), ends_at("er+gem", 51.25, 51.25))
+    item = page.locator(".verdicts li").last.text_content()
+    assert ": +1.2 points" in item
+    assert "(so far +1.2 points)" in item
+    everything = page.locator("details", has_text="everything in this store")
+    assert "51.2 ± 0.0" in everything.text_content()  # as the tables have it
+
+
+def test_effects_of_nothing_are_not_magnified(page_of) -> None:
+    page = page_of(ends_at("er", 50, 50, 50), ends_at("er+gem", 50.002, 50.001, 50.003))
+    symbols, (low, high), title = effects(page, 1)
+    assert symbols == {"er+gem": "circle"}
+    assert low <= -1 < 1 <= high
+    assert title == "points more than plain SGD"
+
+
+def test_effects_without_an_interval_are_hollow(page_of) -> None:
+    gem, agem = ends_at("er+gem", 60, 62, 58), ends_at("er+agem", 55, 56)
+    page = page_of(ends_at("er", 50, 50, 50), gem, agem)
+    symbols, (low, high), title = effects(page, 1)
+    assert symbols == {"er+gem": "circle", "er+agem": "circle-open"}
+    assert low < -1
+    assert high > 10
+    assert title == "points more than plain SGD (hollow: no interval)"
+
+
+def test_effects_are_still_there_in_a_window_made_narrow(page_of) -> None:
+    page = page_of(ends_at("er", 50, 50, 50), ends_at("er+gem", 60, 62, 58))
+    page.set_viewport_size({"width": 1000, "height": 800})
+    page.reload()
+    page.wait_for_selector(".effects .main-svg")
+    page.set_viewport_size({"width": 360, "height": 800})
+    page.wait_for_timeout(1000)  # Plotly fits its charts a little later
+    assert page.evaluate("document.querySelector('.effects').clientHeight") > 60
