@@ -34,7 +34,7 @@ def import_file(path: str) -> None:
     sys.modules[name] = module
     try:
         text = file.read_bytes()
-        module.__digest__ = _digest(text)  # type: ignore[attr-defined]
+        vars(module)["__digest__"] = _digest(text)
         exec(compile(text, module.__file__, "exec", dont_inherit=True), module.__dict__)
     except KeyboardInterrupt:
         raise

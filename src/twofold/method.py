@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from twofold.benchmarks.base import Scenario
 from twofold.component import Component, Part, plain, split_parts
 from twofold.errors import UserError, unknown
 from twofold.objectives import Objective
-from twofold.routines import Routine
+from twofold.routines import Needs, Routine
 
 Options = dict[str, Any]
 C = TypeVar("C", bound=Component)
@@ -74,3 +77,34 @@ def _text(cls: type[Component], given: Options, more: Mapping[str, Options]) -> 
         f"{key}={plain(given[key])}" for key in anyway if given.get(key, anyway[key]) != anyway[key]
     ]
     return f"{cls.name}({','.join(shown)})" if shown else cls.name
+
+
+def needs_of(routines: Sequence[Routine]) -> Needs:
+    """What a chain asks for: all that any of its routines does."""
+    return functools.reduce(operator.or_, (routine.asks() for routine in routines), Needs.NOTHING)
+
+
+def uses_memory(objective: Objective, routines: Sequence[Routine]) -> bool:
+    """Whether the method uses a memory."""
+    return objective.replays != "nothing" or bool(needs_of(routines) & Needs.REPLAY)
+
+
+def check_method(
+    objective: Objective,
+    routines: list[Routine],
+    scenario: Scenario,
+    memory_per_class: int,
+    momentum: float,
+) -> None:
+    """Raise UserError where a method can't be used so."""
+    objective.check(scenario, memory_per_class)
+    for place, routine in enumerate(routines):
+        routine.check(routines[:place], momentum)
+    needs = needs_of(routines)
+    if Needs.OLD in needs and Needs.FROZEN_OLD in needs:
+        raise UserError(
+            "routines of one method must agree on the old-data gradient: "
+            "all with agem's reference=objective, or all with frozen"
+        )
+    if uses_memory(objective, routines) and not objective.stores_all and memory_per_class == 0:
+        raise UserError("this method replays, but with --memory-per-class 0 memory stays empty")

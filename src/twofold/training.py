@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import operator
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +14,14 @@ import torch
 from torch import Tensor
 
 from twofold.benchmarks import Batch, Benchmark
-from twofold.benchmarks.base import Rows, Scenario
+from twofold.benchmarks.base import Rows
 from twofold.curves import Columns, Curves
 from twofold.errors import UserError
 from twofold.evaluation.continual import Evaluator, Judged, Precision
 from twofold.evaluation.schedule import Schedule
 from twofold.gradients import frozen_gradient, objective_gradient
 from twofold.memory import Grouping, Memory, sample
+from twofold.method import check_method, needs_of
 from twofold.models import FlatModel
 from twofold.objectives import Draw, Objective
 from twofold.objectives.base import Pass
@@ -364,37 +364,6 @@ class Training:
         start = time.perf_counter()
         yield
         self.seconds[what] += time.perf_counter() - start
-
-
-def needs_of(routines: Sequence[Routine]) -> Needs:
-    """What a chain asks for: all that any of its routines does."""
-    return functools.reduce(operator.or_, (routine.asks() for routine in routines), Needs.NOTHING)
-
-
-def uses_memory(objective: Objective, routines: Sequence[Routine]) -> bool:
-    """Whether the method uses a memory."""
-    return objective.replays != "nothing" or bool(needs_of(routines) & Needs.REPLAY)
-
-
-def check_method(
-    objective: Objective,
-    routines: list[Routine],
-    scenario: Scenario,
-    memory_per_class: int,
-    momentum: float,
-) -> None:
-    """Raise UserError where a method can't be used so."""
-    objective.check(scenario, memory_per_class)
-    for place, routine in enumerate(routines):
-        routine.check(routines[:place], momentum)
-    needs = needs_of(routines)
-    if Needs.OLD in needs and Needs.FROZEN_OLD in needs:
-        raise UserError(
-            "routines of one method must agree on the old-data gradient: "
-            "all with agem's reference=objective, or all with frozen"
-        )
-    if uses_memory(objective, routines) and not objective.stores_all and memory_per_class == 0:
-        raise UserError("this method replays, but with --memory-per-class 0 memory stays empty")
 
 
 def initialised(benchmark: Benchmark, seed: int, device: torch.device) -> FlatModel:

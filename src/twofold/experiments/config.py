@@ -23,11 +23,11 @@ from twofold.evaluation.continual import Precision
 from twofold.evaluation.schedule import Schedule
 from twofold.experiments.profiles import profile as find_profile
 from twofold.memory import Grouping
-from twofold.method import Method
+from twofold.method import Method, check_method
 from twofold.objectives import Objective
 from twofold.routines import Routine
 from twofold.routines.momentum_reset import MomentumReset
-from twofold.training import Settings, check_method
+from twofold.training import Settings
 
 Mode = Literal["offline", "online"]
 SEED = 142  # the paper's first

@@ -25,13 +25,13 @@ from twofold.evaluation.schedule import Schedule
 from twofold.experiments.config import Config
 from twofold.experiments.execution import one_thread
 from twofold.gradients import objective_gradient
+from twofold.method import needs_of
 from twofold.models import FlatModel
 from twofold.models.inference import Inference
 from twofold.objectives.base import Objective, Term, cross_entropy
 from twofold.objectives.bic import Bic
 from twofold.routines import Needs, Routine
 from twofold.routines.lpr import Lpr
-from twofold.training import needs_of
 
 BACKWARD = 2 / 3  # of a pass: gradients of the weights and of the layers below, beside one forward
 TIMED = 0.3  # seconds that each thing is timed for, at least

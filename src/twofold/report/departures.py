@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from twofold.errors import UserError, unknown
 from twofold.experiments.config import Config
 from twofold.experiments.profiles import DEPARTURES, Departure
+from twofold.method import uses_memory
 from twofold.report.cells import Cell, paired_differences
 from twofold.report.selection import (
     Reductions,
@@ -26,7 +27,6 @@ from twofold.report.selection import (
 )
 from twofold.report.text import EMPTY, csv_text, markdown_table, p_text, signed, value_text
 from twofold.report.verdicts import Comparison, compare
-from twofold.training import uses_memory
 
 METRICS = ("min", "avg")
 LIMITS = (
