@@ -4,6 +4,7 @@
 
     run = twofold.run("rotated-mnist", "er+gem(gamma=0.5)", seed=142)
     print(run.min, run.avg)
+    run.plot()
 
 Names are loaded when first used, so that the command line answers at once.
 """
@@ -17,29 +18,33 @@ if TYPE_CHECKING:
     from twofold.benchmarks import Benchmark, Recipe
     from twofold.errors import UserError
     from twofold.experiments.config import Config, configure
-    from twofold.experiments.execution import run
-    from twofold.experiments.runs import Run
+    from twofold.experiments.running import run, run_all
+    from twofold.experiments.runs import Run, Runs
     from twofold.experiments.store import Store
+    from twofold.experiments.studies import Study
     from twofold.method import Method
     from twofold.objectives import Draw, Objective, Term
     from twofold.routines import Needs, Routine, Step
 
 _HOME = {
     "Benchmark": "benchmarks",
-    "Recipe": "benchmarks",
-    "UserError": "errors",
     "Config": "experiments.config",
-    "configure": "experiments.config",
-    "Run": "experiments.runs",
-    "run": "experiments.execution",
-    "Store": "experiments.store",
-    "Method": "method",
     "Draw": "objectives",
-    "Objective": "objectives",
-    "Term": "objectives",
+    "Method": "method",
     "Needs": "routines",
+    "Objective": "objectives",
+    "Recipe": "benchmarks",
     "Routine": "routines",
+    "Run": "experiments.runs",
+    "Runs": "experiments.runs",
     "Step": "routines",
+    "Store": "experiments.store",
+    "Study": "experiments.studies",
+    "Term": "objectives",
+    "UserError": "errors",
+    "configure": "experiments.config",
+    "run": "experiments.running",
+    "run_all": "experiments.running",
 }
 
 __all__ = [
@@ -52,12 +57,15 @@ __all__ = [
     "Recipe",
     "Routine",
     "Run",
+    "Runs",
     "Step",
     "Store",
+    "Study",
     "Term",
     "UserError",
     "configure",
     "run",
+    "run_all",
 ]
 
 
@@ -65,3 +73,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(importlib.import_module(f"twofold.{_HOME[name]}"), name)
     raise AttributeError(f"module 'twofold' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,4 +1,4 @@
-"""The curves of a run while they grow: a row an iteration."""
+"""The curves of a run while they grow: a row per iteration."""
 
 from __future__ import annotations
 
@@ -23,39 +23,46 @@ RECORDED = {
 }
 
 
-class Curves:
-    """Takes values as they come, tensors included, and makes columns of them when asked.
+BLOCK = 1000  # iterations after which a GPU's numbers are read
 
-    A tensor is not read before that, so that a GPU need not wait for the host.
+
+class Curves:
+    """Takes values as they come, tensors included, and makes columns of them in blocks.
+
+    A GPU's tensor is not read before its block is full, so that the GPU need not wait. A tensor of
+    the host is read at once: small tensors that stay alive between large ones fragment the heap.
     """
 
     def __init__(self, tasks: int) -> None:
         self._tasks = tasks
         self._settled: list[dict[str, NDArray[np.float32]]] = []
         self._open: list[dict[str, Tensor | float]] = []
-        self._accuracies: list[dict[str, Tensor]] = []
+        self._accuracies: list[dict[str, Tensor | NDArray[np.float32]]] = []
         self._length = 0
 
     def __len__(self) -> int:
         return self._length
 
     def add(self, task: int, values: Mapping[str, Tensor | float]) -> None:
-        """What an iteration of a task had to say."""
-        self._open.append({"task": task, **RECORDED, **values})
+        """Add what an iteration of a task recorded."""
+        if len(self._open) >= BLOCK:
+            self._settle()
+        read = {name: _read(value) for name, value in values.items()}
+        self._open.append({"task": task, **RECORDED, **read})
         self._accuracies.append({})
         self._length += 1
 
-    def judged(self, accuracies: Tensor, raw: Tensor | None = None) -> None:
-        """The accuracies on the tasks seen so far, after the iteration added last.
+    def add_accuracies(self, accuracies: Tensor, raw: Tensor | None = None) -> None:
+        """Add the accuracies on the tasks seen so far, after the iteration added last.
 
-        raw: those of the weights that are trained, where others are judged.
+        raw: those of the trained weights, if different ones are evaluated.
         """
-        self._accuracies[-1] = {"accuracy": accuracies}
+        self._accuracies[-1] = {"accuracy": _read_all(accuracies)}
         if raw is not None:
-            self._accuracies[-1]["raw_accuracy"] = raw
+            self._accuracies[-1]["raw_accuracy"] = _read_all(raw)
 
     def columns(self) -> Columns:
-        """All columns, of equal length. An accuracy is NaN where its task was not evaluated."""
+        """Return all columns, of equal length; an accuracy is NaN where it was not evaluated."""
         self._settle()
         names = dict.fromkeys(name for part in self._settled for name in part)
         joined: Columns = {"iteration": np.arange(1, self._length + 1, dtype=np.int32)}
@@ -90,7 +97,18 @@ class Curves:
             table = np.full((len(self._open), self._tasks), np.nan, np.float32)
             for row, accuracies in enumerate(self._accuracies):
                 if kind in accuracies:
-                    table[row, : len(accuracies[kind])] = accuracies[kind].cpu().numpy()
+                    values = accuracies[kind]
+                    numbers = values.cpu().numpy() if isinstance(values, Tensor) else values
+                    table[row, : len(numbers)] = numbers
             part |= {f"{kind}_{k + 1}": table[:, k] for k in range(self._tasks)}
         self._settled.append(part)
         self._open, self._accuracies = [], []
+
+
+def _read(value: Tensor | float) -> Tensor | float:
+    """Return a number of the host as a plain float."""
+    return float(value) if not isinstance(value, Tensor) or value.device.type == "cpu" else value
+
+
+def _read_all(values: Tensor) -> Tensor | NDArray[np.float32]:
+    return values.numpy().copy() if values.device.type == "cpu" else values

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from twofold.component import Component
 from twofold.errors import UserError
 
 
@@ -20,8 +21,13 @@ def import_all(package: str, path: Iterable[str]) -> None:
         importlib.import_module(f"{package}.{module.name}")
 
 
+def exported(kind: type[Component]) -> dict[str, type[Component]]:
+    """Return the classes of the package's own components of a kind, by their Python names."""
+    return {cls.__name__: cls for cls in kind.known.values()}
+
+
 def import_file(path: str) -> None:
-    """Run a user's file that defines components of their own; once a process."""
+    """Run a user's file that defines components of their own, once per process."""
     file, name = Path(path), module_of(path)
     if name in sys.modules:
         return

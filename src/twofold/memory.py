@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from twofold.benchmarks import Task
 from twofold.benchmarks.base import Rows
-
-Grouping = Literal["class-task", "class"]
+from twofold.choices import Grouping
 
 
 class Memory:
@@ -34,7 +33,7 @@ class Memory:
         return len(self._rows)
 
     def choose(self, task: Task, random: np.random.Generator) -> list[Rows]:
-        """The examples of a task to be stored, class by class, highest priority first."""
+        """Return the examples of a task to store, class by class, highest priority first."""
         self._priority[task.train] = random.random(len(task.train))
         return [self._top(task.train[self._labels[task.train] == c]) for c in task.classes]
 
@@ -49,11 +48,11 @@ class Memory:
         self._rows = np.concatenate(self.parts)
 
     def draw(self, count: int, random: np.random.Generator) -> Rows:
-        """A uniform sample of all parts together, without repeats."""
+        """Draw a uniform sample of all parts together, without repeats."""
         return sample(self._rows, count, random)
 
     def draw_each(self, count: int, random: np.random.Generator) -> list[Rows]:
-        """A uniform sample of each part."""
+        """Draw a uniform sample of each part."""
         return [sample(part, count, random) for part in self.parts]
 
     def state(self) -> dict[str, Any]:
@@ -68,7 +67,7 @@ class Memory:
 
 
 def sample(rows: Rows, count: int, random: np.random.Generator) -> Rows:
-    """`count` distinct rows; all of them where there are no more."""
+    """Draw `count` distinct rows, or all of them if there are no more."""
     if len(rows) <= count:
         return rows
     return rows[random.choice(len(rows), count, replace=False, shuffle=False)]

@@ -1,110 +1,186 @@
-"""A method: an objective and the routines that follow its gradient, written `er+gem(gamma=0.5)`."""
+"""A method: an objective and the routines that follow its gradient.
+
+It is written as text, `er+gem(gamma=0.5)`, or as a value, `Er() + Gem(gamma=0.5)`.
+"""
 
 from __future__ import annotations
 
-import functools
-import operator
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
 
-from twofold.benchmarks.base import Scenario
-from twofold.component import Component, Part, plain, split_parts
+from twofold.component import Component, plain
 from twofold.errors import UserError, unknown
-from twofold.objectives import Objective
-from twofold.routines import Needs, Routine
+
+if TYPE_CHECKING:
+    from twofold.objectives import Objective
+    from twofold.routines import Routine
 
 Options = dict[str, Any]
-C = TypeVar("C", bound=Component)
+Written = tuple[type[Component], Options]  # a component and the options that were given
+
+EXAMPLE = "write er+gem(gamma=0.5)"
+IMPLIED_OBJECTIVE, IMPLIED_ROUTINE = "finetune", "sgd"  # `gem` is finetune+gem, `er` is er+sgd
+
+
+class Part(Component):
+    """A component that methods are made of: `+` combines it with further ones."""
+
+    def __add__(self, other: object) -> Method:
+        return Method.of(self, other)
 
 
 @dataclass(frozen=True)
 class Method:
-    """What was asked for: component classes with the options given, in the order written."""
+    """Component classes with the options that were given, in the order written."""
 
-    objective: tuple[type[Objective], Options]
-    routines: tuple[tuple[type[Routine], Options], ...]
+    objective: Written
+    routines: tuple[Written, ...]
+
+    @classmethod
+    def of(cls, *parts: object) -> Method:
+        """Combine components, or methods that lack nothing but routines."""
+        written: list[Written] = []
+        for part in parts:
+            if isinstance(part, Method):
+                written += [part.objective, *part.routines]
+            elif isinstance(part, Part):
+                written.append((type(part), part.given))
+            else:
+                raise UserError(
+                    f"a method consists of an objective and routines, such as Er() + Gem(), "
+                    f"not of {_described(part)}"
+                )
+        return cls._ordered(written)
 
     @classmethod
     def parse(cls, text: str) -> Method:
-        """`gem` alone means `finetune+gem`; `er` means `er+sgd`."""
-        first, *rest = split_parts(text)
-        if not Objective.knows(first.name):
-            if not Routine.knows(first.name):
-                raise unknown("method", first.name, [*Objective.known, *Routine.known])
-            first, rest = Part("finetune"), [first, *rest]
-        for part in rest:
-            if Objective.knows(part.name):
+        """Read `er+gem(gamma=0.5)`; `gem` alone means `finetune+gem`, and `er` means `er+sgd`."""
+        pieces = split_text(text)
+        known = [kind(name) for name in ("objective", "routine")]
+        written: list[Written] = []
+        for place, piece in enumerate(pieces):
+            kinds = [each for each in known if each.knows(piece.name)]
+            if not kinds and place == 0:
+                raise unknown("method", piece.name, [name for each in known for name in each.known])
+            component = (kinds[0] if kinds else known[1]).find(piece.name)
+            written.append((component, piece.options(component)))
+        return cls._ordered(written)
+
+    @classmethod
+    def read(cls, method: object) -> Method:
+        """Return a method from its text, from a component or from itself."""
+        return cls.parse(method) if isinstance(method, str) else cls.of(method)
+
+    @classmethod
+    def _ordered(cls, written: list[Written]) -> Method:
+        """Return the method of these components, the objective first and written once."""
+        text = "+".join(component.name for component, _ in written)
+        if written[0][0].kind != "objective":
+            written = [(kind("objective").find(IMPLIED_OBJECTIVE), {}), *written]
+        for component, _ in written[1:]:
+            if component.kind == "objective":
                 raise UserError(
-                    f"method {text!r}: {part.name!r} is an objective, and a method has one, "
+                    f"method {text!r}: {component.name!r} is an objective, and a method has one, "
                     "written first"
                 )
-        objective = _given(Objective.find(first.name), first)
-        routines = [_given(Routine.find(part.name), part) for part in rest]
-        return cls(objective, tuple(part for part in routines if part[0].name != "sgd"))
+        routines = [each for each in written[1:] if each[0].name != IMPLIED_ROUTINE]
+        for component, options in (written[0], *routines):
+            component.make(options)  # which checks their range
+        return cls(written[0], tuple(routines))
+
+    def __add__(self, other: object) -> Method:
+        return Method.of(self, other)
+
+    def __str__(self) -> str:
+        return self.text()
 
     def make(self, more: Mapping[str, Options] | None = None) -> tuple[Objective, list[Routine]]:
-        """The components, fresh. `more` are options by component name, for what was not given."""
-        more = more or {}
-        objective, given = self.objective
-        return (
-            objective.make({**more.get(objective.name, {}), **given}),
-            [cls.make({**more.get(cls.name, {}), **given}) for cls, given in self.routines],
+        """Return fresh components. `more` has options by component name, for those not given."""
+        objective, *routines = (
+            component.make({**(more or {}).get(component.name, {}), **given})
+            for component, given in (self.objective, *self.routines)
         )
+        return cast("Objective", objective), cast("list[Routine]", routines)
 
     def text(self, more: Mapping[str, Options] | None = None) -> str:
-        """The shortest text that means the same: without options that say what holds anyway.
+        """Return the shortest text that means the same.
 
-        That is a component's default, or what `more` says.
+        It leaves out options whose value holds anyway: a component's default, or what `more` says.
         """
         parts = [_text(cls, given, more or {}) for cls, given in (self.objective, *self.routines)]
-        if self.routines and parts[0] == "finetune":
+        if self.routines and parts[0] == IMPLIED_OBJECTIVE:
             parts = parts[1:]
         return "+".join(parts)
 
 
-def _given(cls: type[C], part: Part) -> tuple[type[C], Options]:
-    """The options that were given, as their fields' types."""
-    given = part.given(cls)
-    made = cls.make(given)
-    return cls, {key: getattr(made, key) for key in given}
+def kind(name: str) -> type[Component]:
+    """Return Objective or Routine by name, with all components of that kind found."""
+    importlib.import_module(f"twofold.{name}s")
+    return Component.kinds[name]
+
+
+def _described(part: object) -> str:
+    if isinstance(part, type) and issubclass(part, Component):
+        return f"the class {part.__name__}: write {part.__name__}()"
+    return f"{part!r}"[:60]
 
 
 def _text(cls: type[Component], given: Options, more: Mapping[str, Options]) -> str:
     anyway = {key: option.default for key, option in cls.options().items()}
     anyway |= more.get(cls.name, {})
-    shown = [
+    told = [
         f"{key}={plain(given[key])}" for key in anyway if given.get(key, anyway[key]) != anyway[key]
     ]
-    return f"{cls.name}({','.join(shown)})" if shown else cls.name
+    return f"{cls.name}({','.join(told)})" if told else cls.name
 
 
-def needs_of(routines: Sequence[Routine]) -> Needs:
-    """What a chain asks for: all that any of its routines does."""
-    return functools.reduce(operator.or_, (routine.asks() for routine in routines), Needs.NOTHING)
+@dataclass(frozen=True)
+class Piece:
+    """One component as text: its name and the texts of its options."""
+
+    name: str
+    positional: tuple[str, ...] = ()
+    named: dict[str, str] = field(default_factory=dict)
+
+    def options(self, cls: type[Component]) -> Options:
+        """Return the options that were given, as the types of their fields."""
+        given = cls.named(self.positional)
+        for key, value in self.named.items():
+            if key in given:
+                raise UserError(f"{self.name} has its option {key!r} twice")
+            given[key] = value
+        return cls.checked(given, text=True)
 
 
-def uses_memory(objective: Objective, routines: Sequence[Routine]) -> bool:
-    """Whether the method uses a memory."""
-    return objective.replays != "nothing" or bool(needs_of(routines) & Needs.REPLAY)
+def split_text(text: str) -> list[Piece]:
+    """Split `er+gem(0.1, when=always)` into its components. Brackets keep `+` and `,` together."""
+    parts, depth, start = [], 0, 0
+    for position, letter in enumerate(text + "+"):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "+" and depth == 0:
+            parts.append(_piece(text[start:position].strip(), text))
+            start = position + 1
+    if depth != 0:
+        raise UserError(f"method {text!r}: brackets don't match; {EXAMPLE}")
+    return parts
 
 
-def check_method(
-    objective: Objective,
-    routines: list[Routine],
-    scenario: Scenario,
-    memory_per_class: int,
-    momentum: float,
-) -> None:
-    """Raise UserError where a method can't be used so."""
-    objective.check(scenario, memory_per_class)
-    for place, routine in enumerate(routines):
-        routine.check(routines[:place], momentum)
-    needs = needs_of(routines)
-    if Needs.OLD in needs and Needs.FROZEN_OLD in needs:
-        raise UserError(
-            "routines of one method must agree on the old-data gradient: "
-            "all with agem's reference=objective, or all with frozen"
-        )
-    if uses_memory(objective, routines) and not objective.stores_all and memory_per_class == 0:
-        raise UserError("this method replays, but with --memory-per-class 0 memory stays empty")
+def _piece(text: str, method: str) -> Piece:
+    name, bracket, rest = text.partition("(")
+    if not name or (bracket and not rest.endswith(")")):
+        raise UserError(f"method {method!r}: can't read {text!r}; {EXAMPLE}")
+    positional: list[str] = []
+    named: dict[str, str] = {}
+    for item in filter(None, (item.strip() for item in rest[:-1].split(","))):
+        key, equals, value = (s.strip() for s in item.partition("="))
+        if not equals:
+            if named:
+                raise UserError(f"method {method!r}: {key!r} must come before the named options")
+            positional.append(key)
+        elif key in named:
+            raise UserError(f"{name} has its option {key!r} twice")
+        else:
+            named[key] = value
+    return Piece(name.strip(), tuple(positional), named)

@@ -15,68 +15,58 @@ from torch import Tensor
 
 from twofold.benchmarks import Batch, Benchmark
 from twofold.benchmarks.base import Rows
+from twofold.choices import Grouping
+from twofold.compatibility import check_method
 from twofold.curves import Columns, Curves
 from twofold.errors import UserError
-from twofold.evaluation.continual import Evaluator, Judged, Precision
-from twofold.evaluation.schedule import Schedule
+from twofold.evaluation.continual import Evaluator
+from twofold.evaluation.predictors import Scores
 from twofold.gradients import frozen_gradient, objective_gradient
-from twofold.memory import Grouping, Memory, sample
-from twofold.method import check_method, needs_of
+from twofold.memory import Memory
 from twofold.models import FlatModel
+from twofold.models.flat import load_weights
 from twofold.objectives import Draw, Objective
 from twofold.objectives.base import Pass
 from twofold.routines import Needs, Routine, Step
+from twofold.routines.base import needs_of
+from twofold.sampling import Sampler
+from twofold.settings import Settings
 from twofold.streams import seeded, stream
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Everything about training that is neither the benchmark nor the method."""
-
-    online: bool
-    lr: float
-    batch_size: int
-    seed: int
-    iterations: int | None = None  # at most so many a task
-    tasks: int | None = None  # only the first so many
-    eval_every: int = 1
-    eval_schedule: str = "every"
-    eval_size: int = 1000
-    eval_precision: Precision = "fp32"
-    memory_per_class: int = 100
-    memory_grouping: Grouping = "class-task"
-    momentum: float = 0.9
-
-    def iterations_of(self, examples: int, offline_iterations: int) -> int:
-        """Of a task: one pass in online mode, without the last partial batch."""
-        count = examples // self.batch_size if self.online else offline_iterations
-        return min(count, self.iterations or count)
-
-
-@dataclass(frozen=True)
 class Progress:
-    """Where a run is: told after every evaluation."""
+    """How far a run is, after an evaluation."""
 
     task: int
     iteration: int  # of the whole run
     iterations: int
-    accuracy: Tensor  # of each task seen so far; a tensor, so that a GPU need not wait
+    accuracy: Tensor | float  # mean over the tasks so far; as a tensor, a GPU need not wait
 
 
 @dataclass(frozen=True)
 class Result:
-    """What training leaves: a row of curves an iteration, and accuracies on the whole test sets."""
+    """What training leaves: a row of curves per iteration, and accuracies on whole test sets."""
 
     curves: Columns
     task_ends: list[list[float]]  # [k][i]: on task i+1, after task k+1
-    raw_task_ends: list[list[float]]  # of the weights trained, where others are judged; or empty
+    raw_task_ends: list[list[float]]  # of the trained weights, if others are evaluated
     finite: bool  # whether all losses and the final weights are numbers
     seconds: dict[str, float]  # in training and in evaluation
     audit: dict[str, float]  # of evaluation in bf16, or empty
 
 
+Weights = dict[str, Tensor]  # a network's state, by name
+
+
 class Training:
-    """One run: make it, then call `run`."""
+    """One run: create it, then call `run`.
+
+    on_progress: called after every evaluation.
+    on_task_end: called with the number of a task that has ended and the network's weights: those
+        that were evaluated and, if they are different ones, those that were trained.
+    start_from: weights to start from instead of a random initialisation.
+    """
 
     def __init__(
         self,
@@ -84,15 +74,17 @@ class Training:
         objective: Objective,
         routines: list[Routine],
         settings: Settings,
-        report: Callable[[Progress], None] = lambda progress: None,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+        on_task_end: Callable[[int, Weights, Weights | None], None] | None = None,
+        start_from: Weights | None = None,
     ) -> None:
         self.benchmark, self.objective, self.routines = benchmark, objective, routines
-        self.settings, self.report = settings, report
+        self.settings, self.on_progress, self.on_task_end = settings, on_progress, on_task_end
         self.tasks = benchmark.tasks[: settings.tasks]
         self.needs = needs_of(routines)
         self._check()
         device = benchmark.train.labels.device
-        self.net = initialised(benchmark, settings.seed, device)
+        self.net = initialised(benchmark, settings.seed, device, start_from)
         self._check_outputs()
         self.velocity = torch.zeros_like(self.net.values)
         past = len(self.tasks) - 1 if Needs.PER_TASK in self.needs else 0
@@ -103,13 +95,13 @@ class Training:
         self.evaluator = Evaluator(
             benchmark, self.net, settings.eval_size, settings.seed, settings.eval_precision
         )
-        self.schedule = Schedule.parse(settings.eval_schedule, settings.eval_every)
+        self.schedule = settings.schedule
+        self.sampler = Sampler(benchmark, objective, self.needs, self.memory, settings)
         self.task, self.n = 1, 0  # the task being learned, and how many of its iterations are done
         self.curves = Curves(len(self.tasks))
         self.task_ends: list[list[float]] = []
         self.raw_task_ends: list[list[float]] = []
         self.seconds = {"training": 0.0, "evaluation": 0.0}
-        self._order: tuple[tuple[int, int], Rows] | None = None  # of which task and epoch
         self._to_restore: dict[str, Any] | None = None
         objective.start(benchmark, self.net, settings.seed)
         for routine in routines:
@@ -138,9 +130,9 @@ class Training:
             )
 
     def run(self, every: Callable[[], None] = lambda: None) -> Result:
-        """Train to the end, from the start or from where `restore` has put it.
+        """Train to the end, from the start or from a restored state.
 
-        every: called after every iteration, when `state` may be asked for.
+        every: called after every iteration, when `state` may be called.
         """
         for task in range(self.task, len(self.tasks) + 1):
             chosen, rows = self._start_task(task)
@@ -150,15 +142,17 @@ class Training:
                 with self._timed("training"), self._network_draws(task, n):
                     self.curves.add(task, self._iterate(task, n, rows))
                 if n == count or self.schedule.due(n):
-                    judged, raw = self._judge(self.evaluator.subset, task)
-                    self.curves.judged(judged, raw)
-                    self.report(Progress(task, done + n, done + count + left, judged))
+                    accuracies, raw = self._evaluate(self.evaluator.subset, task)
+                    self.curves.add_accuracies(accuracies, raw)
+                    mean = accuracies.mean()
+                    self.on_progress(Progress(task, done + n, done + count + left, mean))
                 self.n = n
                 every()
-            judged, raw = self._judge(self.evaluator.full, task)
-            self.task_ends.append(judged.tolist())
+            accuracies, raw = self._evaluate(self.evaluator.full, task)
+            self.task_ends.append(accuracies.tolist())
             if raw is not None:
                 self.raw_task_ends.append(raw.tolist())
+            self._hand_over_weights(task)
             self.memory.add(self.objective.end_task(task, chosen))
             self.task, self.n = task + 1, 0
         return self._result()
@@ -171,9 +165,9 @@ class Training:
         return Result(columns, *ends, bool(finite), self.seconds, self.evaluator.state())
 
     def state(self) -> dict[str, Any]:
-        """All that decides how the run goes on, as tensors, arrays and plain data.
+        """Return all that decides how the run continues, as tensors, arrays and plain data.
 
-        Random draws are functions of where they are made, so there is no random state in it.
+        Random draws are functions of their place, so there is no random state.
         """
         return {
             "task": self.task,
@@ -192,14 +186,14 @@ class Training:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from there. The task is started anew, and then put where it was."""
+        """Continue from a state: the current task is started again, then set to where it was."""
         self.task, self.n = state["task"], state["n"]
         self.memory.restore(state["memory"])
         self.objective.restore(state["objective"])
         self._to_restore = state
 
     def _start_task(self, task: int) -> tuple[list[Rows], Rows]:
-        """What will be stored at the task's end, and what is trained on until then."""
+        """Return what will be stored at the task's end, and what is trained on until then."""
         chosen = self._choose(task)
         rows = self.objective.start_task(task, chosen)
         self._check_batch(len(rows))  # an objective may hold examples out
@@ -215,7 +209,7 @@ class Training:
         return self.memory.choose(self.tasks[task - 1], random)
 
     def _expected(self, task: int) -> int:
-        """The iterations of a task to come, of which an objective may hold examples out."""
+        """Return the iterations of a later task; an objective may hold examples out."""
         held_out = self.objective.held_out(self._choose(task))
         return self._iterations(len(self.tasks[task - 1].train) - len(held_out))
 
@@ -237,7 +231,7 @@ class Training:
 
     def _iterate(self, task: int, n: int, rows: Rows) -> dict[str, Tensor | float]:
         # 1. Sample: the current batch, and what is to be replayed.
-        draw = self._draw(task, n, rows)
+        draw = self.sampler.draw(task, n, rows)
         # 2. The gradient of the objective.
         apart = Needs.OLD in self.needs and self.objective.replays != "nothing"
         passes = self.objective.passes(draw)
@@ -253,7 +247,7 @@ class Training:
         if elsewhere:
             step.gradient_at = functools.partial(self._gradient_at, draw, passes)
         if Needs.MEMORY in self.needs and task > 1:
-            step.memory = functools.partial(self._remembered, step.random())
+            step.memory = functools.partial(self.sampler.remembered, step.random())
         # 4. Projection, or whatever else the routines do to the direction and to the step.
         direction, lr, momentum = g, self.settings.lr, self.settings.momentum
         for routine in self.routines:
@@ -270,41 +264,8 @@ class Training:
         named = {"loss" if role == "total" else f"loss_{role}": v for role, v in losses.items()}
         return {**named, **step.log}
 
-    def _draw(self, task: int, n: int, rows: Rows) -> Draw:
-        settings, b = self.settings, self.settings.batch_size
-        augmentation = stream(settings.seed, "augmentation", task, n)
-
-        def batch(rows: Rows) -> Batch:
-            return self.objective.augmented(self.benchmark.train.batch(rows), augmentation)
-
-        draw = Draw(task, n, batch(self._current(task, n, rows)))
-        replays = self.objective.replays
-        if task == 1 or (replays == "nothing" and not self.needs & Needs.REPLAY):
-            return draw
-        random = stream(settings.seed, "replay", task, n)
-        if replays == "each" or Needs.PER_TASK in self.needs:
-            parts = [part for part in self.memory.draw_each(b, random) if len(part)]
-            pooled = np.concatenate(parts)
-            old = pooled if replays == "each" else sample(pooled, b, random)
-            if Needs.PER_TASK in self.needs:
-                draw.references = [batch(part) for part in parts]
-        else:
-            old = self.memory.draw(b, random)
-        if replays != "nothing" or self.needs & (Needs.OLD | Needs.FROZEN_OLD):
-            draw.old = batch(old)
-        return draw
-
-    def _current(self, task: int, n: int, rows: Rows) -> Rows:
-        """The rows of the n-th batch: a new order every epoch, its last partial batch dropped."""
-        b = self.settings.batch_size
-        epoch, position = divmod(n - 1, len(rows) // b)
-        if self._order is None or self._order[0] != (task, epoch):
-            random = stream(self.settings.seed, "batches", task, epoch)
-            self._order = (task, epoch), random.permutation(rows)
-        return self._order[1][position * b : (position + 1) * b]
-
     def _needs_own_pass(self, draw: Draw) -> bool:
-        """Whether the old-data gradient takes a pass apart from the objective's."""
+        """Tell whether the old-data gradient takes a pass apart from the objective's."""
         without = Needs.OLD in self.needs and self.objective.replays == "nothing"
         return draw.old is not None and (without or Needs.FROZEN_OLD in self.needs)
 
@@ -322,37 +283,48 @@ class Training:
             step.old = old.clone()
 
     def _gradient_at(self, draw: Draw, passes: list[Pass], values: Tensor) -> Tensor:
-        """The objective's gradient at other weights; it leaves no trace in batch norm.
+        """Return the objective's gradient at other weights, without a trace in batch norm.
 
-        Dropout drops what it did in the iteration's first pass (unless that had g_old apart, term
-        by term), so it is the same function's.
+        Dropout drops the same units as in the iteration's first pass, unless that pass had g_old
+        apart, term by term.
         """
         place = draw.task, draw.iteration
         with self.net.using(values, self.net.buffers()), self._network_draws(*place):
             return objective_gradient(self.net, passes, apart=False).g
 
     def _network_draws(self, task: int, n: int) -> AbstractContextManager[None]:
-        """What the network itself draws in an iteration, as by dropout, from the run's seed."""
+        """Seed what the network itself draws in an iteration, as dropout does."""
         return seeded(stream(self.settings.seed, "network", task, n), self.net.values.device)
 
-    def _remembered(self, random: np.random.Generator, count: int) -> Batch:
-        return self.benchmark.train.batch(self.memory.draw(count, random))
-
-    def _judge(
-        self, accuracies: Callable[[int, Judged], Tensor], task: int
+    def _evaluate(
+        self, measure: Callable[[int, Scores], Tensor], task: int
     ) -> tuple[Tensor, Tensor | None]:
-        """Of the weights that the routines want judged; and, where they do, of those trained."""
+        """Return the accuracies of the evaluated weights and, if they differ, of the trained."""
         with self._timed("evaluation"), self.evaluator.one_evaluation():
             with self._evaluated():
-                judged = accuracies(task, self.objective.judged)
-            if not any(routine.overrides("evaluated") for routine in self.routines):
-                return judged, None
+                accuracies = measure(task, self.objective.scores)
+            if not self._evaluates_others:
+                return accuracies, None
             self.objective.before_evaluation()
-            return judged, accuracies(task, self.objective.judged)
+            return accuracies, measure(task, self.objective.scores)
+
+    @property
+    def _evaluates_others(self) -> bool:
+        """Whether a routine has different weights evaluated than those that are trained."""
+        return any(routine.overrides("evaluated") for routine in self.routines)
+
+    def _hand_over_weights(self, task: int) -> None:
+        if self.on_task_end is None:
+            return
+        with ExitStack() as stack:
+            for routine in self.routines:
+                stack.enter_context(routine.evaluated(self.net))
+            evaluated = self.net.state()
+        self.on_task_end(task, evaluated, self.net.state() if self._evaluates_others else None)
 
     @contextmanager
     def _evaluated(self) -> Iterator[None]:
-        """With the weights that the routines want judged, and the objective ready for it."""
+        """Put the weights that the routines want evaluated in place, and prepare the objective."""
         with ExitStack() as stack:
             for routine in self.routines:
                 stack.enter_context(routine.evaluated(self.net))
@@ -366,7 +338,12 @@ class Training:
         self.seconds[what] += time.perf_counter() - start
 
 
-def initialised(benchmark: Benchmark, seed: int, device: torch.device) -> FlatModel:
-    """A fresh network; the same for every method with one seed."""
+def initialised(
+    benchmark: Benchmark, seed: int, device: torch.device, start_from: Weights | None = None
+) -> FlatModel:
+    """Return a network, the same for every method with one seed, or with given weights."""
     with seeded(stream(seed, "initialisation"), device):
-        return FlatModel(benchmark.model(), device)
+        module = benchmark.model()
+    if start_from is not None:
+        load_weights(module, start_from)
+    return FlatModel(module, device)

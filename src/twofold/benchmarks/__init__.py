@@ -1,4 +1,4 @@
-"""Benchmarks: sequences of tasks made from a dataset. One file a benchmark."""
+"""Benchmarks: sequences of tasks made from a dataset. One file per benchmark."""
 
 from twofold.benchmarks.base import Batch, Benchmark, Pool, Recipe, Task
 from twofold.discovery import import_all

@@ -1,11 +1,11 @@
-"""What a benchmark is: pools of images on the device, and tasks as rows of them."""
+"""Benchmarks: pools of images on the device, and tasks as rows of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from twofold.benchmarks.tensors import checked, own_whitening
+from twofold.choices import Mode, Scenario, Whitening
 from twofold.component import register
 from twofold.datasets import Dataset, load
 from twofold.datasets.statistics import Constants
@@ -20,8 +21,6 @@ from twofold.errors import UserError, unknown
 from twofold.models import mlp
 
 Rows = NDArray[np.int64]
-Scenario = Literal["domain", "class"]
-Whitening = Literal["train", "published"]
 
 
 class Batch(NamedTuple):
@@ -66,6 +65,20 @@ class Task:
     classes: tuple[int, ...]
 
 
+class Sizes(NamedTuple):
+    """A benchmark in numbers: training images, test images and classes per task."""
+
+    train: int
+    test: int
+    classes: int
+    image: tuple[int, ...]  # as the network sees it: channels, height, width
+
+
+def usual(mode: Mode, lr: Mapping[Mode, float]) -> dict[str, Any]:
+    """Return the defaults of training on any benchmark, for an objective's learning rates."""
+    return {"lr": lr[mode], "batch_size": 128 if mode == "offline" else 10}
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """A sequence of tasks and the network that learns them."""
@@ -76,7 +89,17 @@ class Benchmark:
     test: Pool
     tasks: tuple[Task, ...]
     model: Callable[[], nn.Module]
-    offline_iterations: int  # a task
+    offline_iterations: int  # per task
+
+    def defaults(self, mode: Mode, objective: str, lr: Mapping[Mode, float]) -> dict[str, Any]:
+        """Return the settings of a run that are not given: see `Recipe.defaults`."""
+        return usual(mode, lr)
+
+    def sizes(self) -> Sizes:
+        """Return the first task in numbers."""
+        task = self.tasks[0]
+        image = tuple(self.train.batch(task.train[:1]).x.shape[1:])
+        return Sizes(len(task.train), len(task.test), len(task.classes), image)
 
     @classmethod
     def from_tensors(
@@ -121,7 +144,13 @@ class Benchmark:
 
 
 class Recipe:
-    """How a named benchmark is made from its dataset. Subclass it in a file of this folder."""
+    """How a named benchmark is made from its dataset. Subclass it in a file of this folder.
+
+    online_batch_size: the default batch size in online mode.
+    tuned_lr: default offline learning rates of objectives, by name, where they are not the usual.
+    published_whitening: constants to whiten with instead of the training set's own; or None.
+    published_sizes: the benchmark in numbers, so that runs can be planned without its data.
+    """
 
     name: ClassVar[str]
     known: ClassVar[dict[str, type[Recipe]]] = {}
@@ -131,10 +160,10 @@ class Recipe:
     scenario: ClassVar[Scenario]
     tasks: ClassVar[int]
     offline_iterations: ClassVar[int]
-    online_batch_size: ClassVar[int] = 10  # the main table's
-    offline_lr: ClassVar[Mapping[str, float]] = {"der": 0.01, "bic": 0.01}  # the others': 0.1
-    # What the authors' code uses instead (D6); None for a benchmark that is not theirs.
+    online_batch_size: ClassVar[int] = 10
+    tuned_lr: ClassVar[Mapping[str, float]] = {}
     published_whitening: ClassVar[Constants | None] = None
+    published_sizes: ClassVar[Sizes | None] = None
 
     def __init_subclass__(cls, *, name: str | None = None) -> None:
         if name is not None:
@@ -148,12 +177,22 @@ class Recipe:
         return cls.known[name]
 
     @classmethod
+    def defaults(cls, mode: Mode, objective: str, lr: Mapping[Mode, float]) -> dict[str, Any]:
+        """Return the settings of a run that are not given.
+
+        lr: the objective's own learning rates, by mode.
+        """
+        if mode == "online":
+            return {**usual(mode, lr), "batch_size": cls.online_batch_size}
+        return {**usual(mode, lr), "lr": cls.tuned_lr.get(objective, lr[mode])}
+
+    @classmethod
     def model(cls) -> nn.Module:
         raise NotImplementedError
 
     @classmethod
     def divide(cls, data: Dataset, seed: int) -> tuple[Images, Images, list[Task]]:
-        """The training pool, the test pool and the tasks of this seed."""
+        """Return the training pool, the test pool and the tasks of this seed."""
         raise NotImplementedError
 
     @classmethod
@@ -166,7 +205,7 @@ class Recipe:
     ) -> Benchmark:
         assert cls.dataset is not None, "a benchmark without a dataset overrides build"
         if whitening == "published" and cls.published_whitening is None:
-            raise UserError(f"{cls.name} has no published whitening: write --whitening train")
+            raise UserError(f"{cls.name} has no published whitening: set whitening to train")
         data = load(cls.dataset, folder)
         train, test, tasks = cls.divide(data, seed)
         whiten = data.statistics if whitening == "train" else cls.published_whitening

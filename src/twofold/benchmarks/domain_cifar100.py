@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from torch import nn
 
-from twofold.benchmarks.base import Images, Recipe, Rows, Task
+from twofold.benchmarks.base import Images, Recipe, Rows, Sizes, Task
 from twofold.datasets import Dataset, Split
 from twofold.datasets.statistics import as_tensor
 from twofold.models import reduced_resnet18
 
 
 def task_of_class(fine: Rows, coarse: Rows, seed: int) -> Rows:
-    """The task (0..4) of each fine class, as the authors' code draws it for a seed.
+    """Return the task (0..4) of each fine class for a seed, as numpy's legacy generator draws it.
 
     A fine class has a rank among the five of its super-class, and every super-class, in order,
     its own permutation of the ranks.
@@ -32,6 +32,7 @@ class DomainCifar100(Recipe, name="domain-cifar100"):
     scenario = "domain"
     tasks = 5
     offline_iterations = 800
+    published_sizes = Sizes(train=10_000, test=2_000, classes=20, image=(3, 32, 32))
     published_whitening = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # ImageNet's
 
     @classmethod

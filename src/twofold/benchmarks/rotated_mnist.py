@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from twofold.benchmarks.base import Images, Recipe, Task
+from twofold.benchmarks.base import Images, Recipe, Sizes, Task
 from twofold.datasets import Dataset, Split
 from twofold.datasets.statistics import as_tensor
 from twofold.models import mlp
@@ -24,6 +24,7 @@ class RotatedMnist(Recipe, name="rotated-mnist"):
     scenario = "domain"
     tasks = len(ANGLES)
     offline_iterations = 2000
+    published_sizes = Sizes(train=60_000, test=10_000, classes=10, image=(1, 28, 28))
     published_whitening = ((0.1307,), (0.3081,))
 
     @classmethod

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from torch import nn
 
-from twofold.benchmarks.splitting import Split
+from twofold.benchmarks.base import Sizes
+from twofold.benchmarks.splitting import ClassSplit
 from twofold.models import reduced_resnet18
 
 
-class SplitMiniImagenet(Split, name="split-mini-imagenet"):
+class SplitMiniImagenet(ClassSplit, name="split-mini-imagenet"):
     title = "Split Mini-ImageNet"
     about = "20 tasks of 5 classes at 84x84; reduced ResNet-18"
     dataset = "mini-imagenet"
     tasks = 20
     offline_iterations = 200
     online_batch_size = 64
+    published_sizes = Sizes(train=2_500, test=500, classes=5, image=(3, 84, 84))
     # CIFAR-10's, which the authors' code applies to images in the order blue, green, red.
     published_whitening = ((0.4465, 0.4822, 0.4914), (0.2010, 0.1994, 0.2023))
 

@@ -10,11 +10,11 @@ from twofold.datasets.statistics import as_tensor
 
 
 def class_order(seed: int) -> Rows:
-    """The order of 100 classes that the authors' code draws for a seed."""
+    """Return the order of 100 classes for a seed, as numpy's legacy generator draws it."""
     return np.random.RandomState(seed).permutation(100)
 
 
-class Split(Recipe):
+class ClassSplit(Recipe):
     """A benchmark whose tasks are groups of classes; outputs keep the dataset's class numbers."""
 
     scenario = "class"

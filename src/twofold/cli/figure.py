@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from twofold.cli.output import no_runs
-from twofold.cli.parsing import Parser, folder, real, whole
+from twofold.cli.parsing import Parser, folder, whole
 
 
 class Help(argparse.Action):
@@ -44,7 +44,7 @@ def add(commands: Any) -> None:
     add("--mode", default="offline", help="offline (default) or online")
     add("--profile", default="paper", help="paper (default) or published")
     chosen = "(default: by the paper's rule)"
-    add("--lr", type=real, help=f"only runs with this learning rate {chosen}")
+    add("--lr", type=float, help=f"only runs with this learning rate {chosen}")
     add("--batch-size", type=whole, metavar="N", help=f"only with this batch size {chosen}")
     add("--iterations", type=whole, metavar="N", help="only runs with so many a task")
     output = "a .png, .svg or .pdf (default: BENCHMARK-MODE-FIGURE.png)"

@@ -1,4 +1,4 @@
-"""What `run` and `study run` say with --dry-run: what there is to do, and how long it takes."""
+"""What `run` and `study run` print with --dry-run: what there is to do, and how long it takes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from twofold.cli.flags import given
 from twofold.cli.output import counted
 from twofold.cli.parsing import Parser
+from twofold.experiments.options import Work
+from twofold.options import options
 
 if TYPE_CHECKING:
     from twofold.experiments.config import Config
@@ -18,14 +21,17 @@ Groups = Mapping[tuple[str, str, str], list[float | None]]  # benchmark, mode, m
 
 
 def add_dry_run(parser: Parser) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="say what there is to do, and stop")
+    parser.add_argument("--dry-run", action="store_true", help="show what there is to do, and stop")
 
 
-def foretell(name: str, configs: Sequence[Config], args: argparse.Namespace) -> None:
-    """Say how many runs there are, how many are done, and how long the others will take."""
-    from twofold.experiments.estimate import spoken
+def print_forecast(name: str, configs: Sequence[Config], args: argparse.Namespace) -> None:
+    """Print how many runs there are, how many are done, and how long the others will take."""
+    from twofold.experiments.estimate import seconds_left, spoken
+    from twofold.experiments.running import STORE
+    from twofold.experiments.store import Store
 
-    left = _seconds_left(configs, args)
+    work = given(args, options(Work).values())
+    left = seconds_left(configs, Store(work.get("out", STORE)), work.get("data"))
     groups: dict[tuple[str, str, str], list[float | None]] = {}
     for config, seconds in zip(configs, left, strict=True):
         groups.setdefault((config.benchmark, config.mode, config.method), []).append(seconds)
@@ -33,14 +39,14 @@ def foretell(name: str, configs: Sequence[Config], args: argparse.Namespace) -> 
         _print_objects(groups)
         return
     _print_lines(groups)
-    to_make = [seconds for seconds in left if seconds is not None]
-    done = len(left) - len(to_make)
-    print(f"{name}: {counted(len(left), 'run')}, {done} done, {len(to_make)} to make")
-    if to_make:
-        workers = args.workers or os.cpu_count() or 1
-        time = spoken(max(sum(to_make) / workers, max(to_make)))
+    missing = [seconds for seconds in left if seconds is not None]
+    done = len(left) - len(missing)
+    print(f"{name}: {counted(len(left), 'run')}, {done} done, {len(missing)} to train")
+    if missing:
+        workers = work.get("workers") or os.cpu_count() or 1
+        time = spoken(max(sum(missing) / workers, max(missing)))
         crew = counted(workers, "worker")
-        print(f"About {time} on the CPU with {crew}: an estimate, made on this machine.")
+        print(f"About {time} on the CPU with {crew}: an estimate, measured on this machine.")
 
 
 def _print_objects(groups: Groups) -> None:
@@ -55,21 +61,11 @@ def _print_lines(groups: Groups) -> None:
 
     widths = [max(map(len, column)) for column in zip(*groups, strict=True)]
     for group, runs in groups.items():
-        named = "  ".join(f"{name:{width}}" for name, width in zip(group, widths, strict=True))
+        names = "  ".join(f"{name:{width}}" for name, width in zip(group, widths, strict=True))
         done = runs.count(None)
-        time = "" if done == len(runs) else f", {spoken(_total(runs))} of one core"
+        time = "" if done == len(runs) else f", {spoken(_total(runs))} on one core"
         noun = "run, " if len(runs) == 1 else "runs,"
-        print(f"{named}  {len(runs):4} {noun} {done:4} done{time}")
-
-
-def _seconds_left(configs: Sequence[Config], args: argparse.Namespace) -> list[float | None]:
-    """Of each run, on one core; None for those that are in the store."""
-    from twofold.experiments.estimate import Estimator
-    from twofold.experiments.store import Store
-
-    there = {folder.name.rsplit("-", 1)[-1] for folder in Store(args.out).folders()}
-    estimator = Estimator(args.data)
-    return [None if c.identity() in there else estimator.seconds(c) for c in configs]
+        print(f"{names}  {len(runs):4} {noun} {done:4} done{time}")
 
 
 def _total(runs: Sequence[float | None]) -> float:

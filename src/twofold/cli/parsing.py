@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import re
 import shlex
 import sys
@@ -29,7 +28,7 @@ class Parser(argparse.ArgumentParser):
             known = [name.strip(" '") for name in choice[2].split(",")]
             message += _did_you_mean(choice[1], known)
         if message.endswith("required: COMMAND"):
-            message = f"COMMAND is missing: say {', '.join(self._commands())}, or --help"
+            message = f"COMMAND is missing: write {', '.join(self._commands())}, or --help"
         raise UserError(message)
 
     def _commands(self) -> list[str]:
@@ -52,23 +51,20 @@ class Parser(argparse.ArgumentParser):
         option, first = ["", "", *words[:place]][-2:]
         values = [first, *takewhile(lambda word: not word.startswith("-"), words[place:])]
         taken, listed = self._option_string_actions.get(option), ",".join(values)
-        if taken and "," in str(taken.metavar) and _reads(taken, listed):
+        if _reads(taken, listed):
             return f"write {option} {listed}"
         if taken and taken.metavar == "METHOD":
-            return f"write {_repeated(option, values)}"
+            return f"write {shlex.join(word for value in values for word in (option, value))}"
         return "write all names, such as METHOD, first"
 
 
-def _reads(option: argparse.Action, text: str) -> bool:
+def _reads(option: argparse.Action | None, text: str) -> bool:
+    """Tell whether a flag takes several values with commas between them, and these are some."""
+    reader: Callable[[str], Any] | None = getattr(option, "reader", None)
     try:
-        return callable(option.type) and bool(option.type(text))
-    except (argparse.ArgumentTypeError, ValueError):
+        return reader is not None and bool(reader(text))
+    except UserError:
         return False
-
-
-def _repeated(option: str, values: list[str]) -> str:
-    """`--method er --method er+gem`."""
-    return shlex.join(word for value in values for word in (option, value))
 
 
 def _did_you_mean(word: str, known: list[str]) -> str:
@@ -77,53 +73,14 @@ def _did_you_mean(word: str, known: list[str]) -> str:
     return f": did you mean {bare[close]!r}?" if close else ""
 
 
-def _number(kind: type[int] | type[float], what: str) -> Callable[[str], float]:
-    def convert(text: str) -> float:
-        try:
-            return kind(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"must be {what}, not {text!r}") from None
-
-    return convert
-
-
-whole, real = _number(int, "a whole number"), _number(float, "a number")
-
-
-def at_least_one(text: str) -> int:
-    number = int(whole(text))
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
-    return number
-
-
-def seconds(text: str) -> float:
-    number = real(text)
-    if not 0 <= number < math.inf:
-        raise argparse.ArgumentTypeError(f"must be at least 0, not {text}")
-    return number
-
-
 def folder(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("must name a folder")
     return Path(text).expanduser()
 
 
-def one_method(text: str) -> str:
-    """A comma belongs to a method's options, so several methods can't have commas between them."""
-    several = re.split(r",(?![^(]*\))", text)
-    if len(several) > 1:
-        right = _repeated("--method", [method.strip() for method in several])
-        raise argparse.ArgumentTypeError(f"takes one method: write {right}")
-    return text
-
-
-def seed_list(text: str) -> list[int]:
-    """`142,152` as [142, 152]."""
+def whole(text: str) -> int:
     try:
-        return list(dict.fromkeys(int(word) for word in text.split(",")))
+        return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be whole numbers with commas between them, not {text!r}"
-        ) from None
+        raise argparse.ArgumentTypeError(f"must be a whole number, not {text!r}") from None

@@ -8,14 +8,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from twofold.cli.flags import FILTERS, add_filters, given_filters
 from twofold.cli.output import counted, no_runs
-from twofold.cli.parsing import Parser, folder, real, seed_list, whole
+from twofold.cli.parsing import Parser, folder
 from twofold.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from twofold.experiments.store import Store
 
-FILTERS = ("benchmark", "mode", "method", "profile", "lr", "batch_size", "seed")
 EXAMPLES = """examples:
   twofold runs --method er                           what there is
   twofold runs verify --runs results/replication
@@ -41,13 +41,7 @@ def add(commands: Any) -> None:
     add("action", nargs="?", default="list", choices=actions, metavar="|".join(actions))
     add("names", nargs="*", metavar="RUN", help="only these")
     add("--runs", type=folder, default=Path("runs"), metavar="DIR", help="the run store (runs)")
-    add("--benchmark")
-    add("--mode")
-    add("--method")
-    add("--profile")
-    add("--lr", type=real)
-    add("--batch-size", type=whole, metavar="N")
-    add("--seed", type=seed_list, metavar="N,N,...")
+    add_filters(parser.add_argument_group("only runs with these values"), FILTERS)
     add("--to", type=folder, metavar="DIR", help="the store to export to")
     add("--json", action="store_true", help="one JSON object a run, on one line")
 
@@ -103,19 +97,13 @@ def _read(file: Path) -> Summary:
         summary = json.loads(file.read_text())
     except (OSError, ValueError):
         return {}
-    return summary if isinstance(summary, dict) and {*FILTERS} <= summary.keys() else {}
-
-
-def _wanted(args: argparse.Namespace) -> dict[str, list[Any]]:
-    """The filters that were given: the values of each, one of which a run must have."""
-    given = {name: getattr(args, name) for name in FILTERS if getattr(args, name) is not None}
-    return {name: said if isinstance(said, list) else [said] for name, said in given.items()}
+    return summary if isinstance(summary, dict) else {}
 
 
 def _filtered(there: list[Summary], args: argparse.Namespace) -> list[Summary]:
     """A value that no run has is a mistake, and not an empty answer."""
     found = there
-    for name, values in _wanted(args).items():
+    for name, values in given_filters(args, FILTERS).items():
         for value in values:
             if not any(_has(summary, name, value) for summary in there):
                 known = {str(summary[name]) for summary in there}
@@ -167,7 +155,7 @@ def _verify(found: list[Summary]) -> int:
 
 
 def _remove(store: Store, found: list[Summary], args: argparse.Namespace) -> int:
-    if not (args.names or _wanted(args)):
+    if not (args.names or given_filters(args, FILTERS)):
         raise UserError("say which runs to remove: by name, or with filters such as --method er")
     for summary in found:
         store.remove(Path(summary["folder"]))

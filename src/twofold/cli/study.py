@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from twofold.cli.forecast import add_dry_run, foretell
-from twofold.cli.making import add_work_options, make_all
+from twofold.cli.flags import (
+    FILTERS,
+    add_filters,
+    add_flags,
+    add_seeds,
+    given,
+    given_filters,
+    seed_count,
+)
+from twofold.cli.forecast import add_dry_run, print_forecast
 from twofold.cli.output import counted
-from twofold.cli.parsing import Parser, at_least_one, one_method, real, seed_list, whole
+from twofold.cli.parsing import Parser
+from twofold.cli.work import add_work_flags, train
 from twofold.errors import UserError
+from twofold.experiments.options import Options
+from twofold.options import options
 
 if TYPE_CHECKING:
     from twofold.experiments.studies import Study
@@ -22,18 +32,10 @@ EXAMPLES = """examples:
   twofold study run main --benchmark rotated-mnist --iterations 20 --seeds 1 --out tried
   twofold study run my.toml                          your own: see docs/studies.md
 """
-NARROWING = ("benchmark", "mode", "method", "lr", "batch_size")
-REPLACING = (
-    "profile",
-    "iterations",
-    "tasks",
-    "eval_every",
-    "eval_schedule",
-    "eval_size",
-    "eval_precision",
-    "memory_per_class",
-    "device",
-)
+KNOWN = options(Options)
+AXES = [option for option in FILTERS if option.axis and option.name != "seed"]
+REPLACING = [option for option in KNOWN.values() if not option.axis]
+REPLACED = "for all runs, whatever the study says"
 
 
 def add(commands: Any) -> None:
@@ -46,7 +48,7 @@ def add(commands: Any) -> None:
     actions = parser.add_subparsers(
         dest="action", required=True, metavar="list|show|run", parser_class=Parser
     )
-    listing = actions.add_parser("list", help="the studies there are, and how many runs each has")
+    listing = actions.add_parser("list", help="the studies, and how many runs each has")
     listing.set_defaults(act=list_studies, parser=listing)
     show = actions.add_parser("show", help="print a study's file: a start for one of your own")
     show.add_argument("study", metavar="STUDY", help="a study's name, or a TOML file")
@@ -57,46 +59,20 @@ def add(commands: Any) -> None:
 def _add_run(actions: Any) -> None:
     parser: Parser = actions.add_parser(
         "run",
-        help="make all runs of a study",
-        description="Make all runs of a study; those in the store already are not made again.",
+        help="train all runs of a study",
+        description="Train all runs of a study; those in the store already are not trained again.",
         epilog=EXAMPLES,
     )
     parser.set_defaults(act=run_study, parser=parser)
     parser.add_argument("study", metavar="STUDY", help="a study's name, or a TOML file")
     add_dry_run(parser)
-    several = "only these, with commas between them"
     part = parser.add_argument_group("only a part of it")
-    add = part.add_argument
-    add("--benchmark", type=_listed(str), action="extend", metavar="NAME,...", help=several)
-    add("--mode", type=_listed(str), action="extend", metavar="MODE,...", help=several)
-    once = "only this one; may be repeated"
-    add("--method", type=one_method, action="append", metavar="METHOD", help=once)
-    add("--lr", type=_listed(real), action="extend", metavar="LR,...", help=several)
-    add("--batch-size", type=_listed(whole), action="extend", metavar="N,...", help=several)
-    seeds = part.add_mutually_exclusive_group()
-    seeds.add_argument("--seed", type=seed_list, action="extend", metavar="N,...", help=several)
-    seeds.add_argument("--seeds", type=at_least_one, metavar="N", help="its first N seeds")
-    add = parser.add_argument_group("for all runs, whatever the study says").add_argument
-    add("--profile", help="paper (the text) or published (the code)")
-    add("--iterations", type=whole, metavar="N", help="at most N a task")
-    add("--tasks", type=whole, metavar="N", help="only the first N tasks")
-    add("--eval-every", type=whole, metavar="N", help="judge after every N iterations")
-    add("--eval-schedule", metavar="SCHEDULE", help="every, or such as dense:100:10")
-    add("--eval-size", type=whole, metavar="N", help="test images a task")
-    add("--eval-precision", metavar="PRECISION", help="fp32, or bf16")
-    add("--memory-per-class", type=whole, metavar="N", help="examples kept")
-    add("--device", help="cpu, cuda, ...")
-    add("--plugin", action="append", default=[], metavar="FILE.py", help="your own components")
-    add_work_options(parser)
-
-
-def _listed(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
-    """`0.1,0.01` as [0.1, 0.01]."""
-
-    def convert(text: str) -> list[Any]:
-        return [kind(word.strip()) for word in text.split(",")]
-
-    return convert
+    several = "only these, with commas between them"
+    add_filters(part, AXES, several)
+    add_seeds(part, several, "its first N seeds")
+    replaced = parser.add_argument_group(REPLACED)
+    add_flags(lambda title: replaced, REPLACING)
+    add_work_flags(parser)
 
 
 def list_studies(args: argparse.Namespace) -> None:
@@ -116,22 +92,23 @@ def show_study(args: argparse.Namespace) -> None:
 def run_study(args: argparse.Namespace) -> int:
     configs = _chosen(args).configs()
     if args.dry_run:
-        foretell(args.study, configs, args)
+        print_forecast(args.study, configs, args)
         return 0
-    return make_all(configs, args)
+    return train(configs, args)
 
 
 def _chosen(args: argparse.Namespace) -> Study:
     from twofold.experiments import studies
 
-    study = studies.load(args.study, args.plugin)
-    study = study.narrowed({key: getattr(args, key) for key in NARROWING if getattr(args, key)})
-    if args.seed:
-        study = study.seeded(args.seed)
-    if args.seeds:
-        if args.seeds > len(study.seeds):
-            seeds = counted(len(study.seeds), "seed")
-            raise UserError(f"{study.name} has {seeds}, not {args.seeds}")
-        study = study.seeded(study.seeds[: args.seeds])
-    replaced = {key: getattr(args, key) for key in REPLACING if getattr(args, key) is not None}
+    replaced = given(args, REPLACING)
+    study = studies.load(args.study, replaced.pop("plugins", []))
+    study = study.narrowed(given_filters(args, AXES))
+    seeds, count = given_filters(args, [KNOWN["seed"]]).get("seed"), seed_count(args)
+    if seeds:
+        study = study.seeded(seeds)
+    if count:
+        if count > len(study.seeds):
+            there = counted(len(study.seeds), "seed")
+            raise UserError(f"{study.name} has {there}, not {count}")
+        study = study.seeded(study.seeds[:count])
     return study.replacing(replaced) if replaced else study

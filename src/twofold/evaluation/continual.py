@@ -5,27 +5,25 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from twofold.benchmarks import Batch, Benchmark
-from twofold.evaluation.predictors import Audit, Judged, exact, rounded
+from twofold.choices import Precision
+from twofold.evaluation.predictors import Audit, Scores, exact, rounded
 from twofold.memory import sample
 from twofold.models import FlatModel
 from twofold.streams import stream
 
-Precision = Literal["fp32", "bf16"]
 Compared = list[tuple[Tensor, Tensor]]  # predictions made both ways
-
-__all__ = ["Evaluator", "Judged", "Precision"]
 
 
 class Evaluator:
-    """Judges a network on test images that are drawn once a run.
+    """Evaluates a network on test images that are drawn once per run.
 
-    precision: of the forward pass. Whole test sets, and so AVG, are judged in fp32 in any case.
+    precision: of the forward pass. Whole test sets, and so AVG, are evaluated in fp32 in any case.
     """
 
     def __init__(
@@ -49,26 +47,26 @@ class Evaluator:
 
     @contextmanager
     def one_evaluation(self) -> Iterator[None]:
-        """To the audit, all that is judged in here is one: several weights, of one iteration."""
+        """Count as one evaluation in the audit: several weights of one iteration."""
         self._compared = compared = list[Compared]()
         try:
             yield
         finally:
             self._compared = None
-        if compared:  # else whole test sets were judged, in fp32
+        if compared:  # else whole test sets were evaluated, in fp32
             self.audit.finish([pair for part in compared for pair in part])
 
-    def subset(self, tasks: int, judged: Judged) -> Tensor:
-        """Accuracies in percent on the drawn images of the first `tasks` tasks."""
+    def subset(self, tasks: int, scores: Scores) -> Tensor:
+        """Return accuracies in percent on the drawn images of the first `tasks` tasks."""
         predict, compared = self._exact, Compared()
         if self._rounded is not None:
             predict, self._rounded.margin = self._rounded, self.audit.margin
         results = []
         for task in range(tasks):
             batch = self._drawn(task)
-            predicted = predict(batch.x, judged)
+            predicted = predict(batch.x, scores)
             if self._rounded is not None and self.audit.due:
-                sure = self._exact(batch.x, judged)
+                sure = self._exact(batch.x, scores)
                 compared.append((predicted, sure))
                 predicted = sure
             results.append(_accuracy(predicted, batch.y))
@@ -78,18 +76,18 @@ class Evaluator:
             self._compared.append(compared)
         return torch.stack(results)
 
-    def full(self, tasks: int, judged: Judged) -> Tensor:
-        """Accuracies in percent on the whole test sets of the first `tasks` tasks."""
+    def full(self, tasks: int, scores: Scores) -> Tensor:
+        """Return accuracies in percent on the whole test sets of the first `tasks` tasks."""
         results = []
         for task in self._tasks[:tasks]:
             batches = map(self._pool.batch, torch.from_numpy(task.test).split(1000))
-            parts = [(self._exact(batch.x, judged), batch.y) for batch in batches]
+            parts = [(self._exact(batch.x, scores), batch.y) for batch in batches]
             predicted, labels = (torch.cat(part) for part in zip(*parts, strict=True))
             results.append(_accuracy(predicted, labels))
         return torch.stack(results)
 
     def _drawn(self, task: int) -> Batch:
-        """The images of a task that are judged after every iteration."""
+        """Return the images of a task for evaluation after every iteration."""
         if task in self._kept:
             return self._kept[task]
         random = stream(self._seed, "evaluation", task)
@@ -99,7 +97,7 @@ class Evaluator:
         return batch
 
     def state(self) -> dict[str, Any]:
-        """What evaluation in bf16 has learned of its errors; nothing otherwise."""
+        """Return what evaluation in bf16 has learned of its errors; nothing in fp32."""
         return dataclasses.asdict(self.audit) if self._rounded is not None else {}
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from twofold.models import FlatModel
 from twofold.models.inference import Inference
 
-Judged = Callable[[Tensor], Tensor]  # from logits to those whose largest is the prediction
+Scores = Callable[[Tensor], Tensor]  # from logits to scores; the largest is the prediction
 
 CLOSE_FP32 = 1e-5  # folding changes logits by some 1e-6 of the largest
 CLOSE_BF16 = 0.01  # some ten times the median error seen on trained networks
@@ -28,7 +28,7 @@ PIXELS = 50 * 32 * 32  # in a chunk in fp32
 class Predictor(Protocol):
     """The classes predicted for images, by the network's weights as they are now."""
 
-    def __call__(self, x: Tensor, judged: Judged) -> Tensor: ...
+    def __call__(self, x: Tensor, scores: Scores) -> Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Plain:
     net: FlatModel
     chunk: int
 
-    def __call__(self, x: Tensor, judged: Judged) -> Tensor:
+    def __call__(self, x: Tensor, scores: Scores) -> Tensor:
         with self.net.evaluating():
             logits = torch.cat([self.net(part) for part in x.split(self.chunk)])
-            return judged(logits).argmax(1)
+            return scores(logits).argmax(1)
 
 
 @dataclass
@@ -58,16 +58,16 @@ class Checked:
     margin: float
 
     @torch.inference_mode()
-    def __call__(self, x: Tensor, judged: Judged) -> Tensor:
+    def __call__(self, x: Tensor, scores: Scores) -> Tensor:
         self.quick.follow()
-        logits = judged(torch.cat([self.quick(part) for part in x.split(self.chunk)]))
+        logits = scores(torch.cat([self.quick(part) for part in x.split(self.chunk)]))
         if logits.shape[1] < 2:
             return logits.argmax(1)
         (first, second), (predicted, _) = (top.unbind(1) for top in logits.topk(2))
         # Said so that what is not a number is close, too.
         close = (~(first - second > self.margin * logits.abs().amax(1))).nonzero().flatten()
         if len(close):
-            predicted[close] = self.sure(x[close], judged)
+            predicted[close] = self.sure(x[close], scores)
         return predicted
 
 

@@ -1,4 +1,4 @@
-"""When a model is judged: after every iteration, or densely after a task switch and sparsely later.
+"""When a model is evaluated: after every iteration, or less often.
 
 A minimum over fewer evaluations can only be higher, so MIN is then an upper bound.
 """
@@ -10,27 +10,36 @@ from dataclasses import dataclass
 
 from twofold.errors import UserError
 
+LARGEST = 10**9  # iterations; a longer number is a slip of the keyboard
+
 
 @dataclass(frozen=True)
 class Schedule:
     """After each of a task's first `dense` iterations, and then after every `sparse`-th."""
 
-    text: str
     dense: int
     sparse: int
 
     @classmethod
-    def parse(cls, text: str, every: int = 1) -> Schedule:
-        """`every`: after every `every`-th iteration. `dense:100:10`; `dense` alone means that."""
-        if text == "every":
-            return cls(text, 0, every)
-        match = re.fullmatch(r"dense(?::(\d+):(\d+))?", text)
-        if match is None or (match[2] is not None and int(match[2]) < 1):
-            raise UserError(f"eval schedule must be every, or such as dense:100:10, not {text!r}")
-        if every != 1:
-            raise UserError(f"eval schedule {text} says how often: leave eval every {every} out")
-        dense, sparse = (int(match[1]), int(match[2])) if match[1] else (100, 10)
-        return cls(f"dense:{dense}:{sparse}", dense, sparse)
+    def parse(cls, text: str) -> Schedule:
+        """Read `every`, `every:10`, `dense:100:10`, or `dense`, which means the same."""
+        match = re.fullmatch(r"(every)(?::(\d{1,10}))?|dense(?::(\d{1,10}):(\d{1,10}))?", text)
+        if match is None:
+            raise _wrong(text)
+        if match[1]:
+            schedule = cls(0, int(match[2] or 1))
+        else:
+            schedule = cls(int(match[3] or 100), int(match[4] or 10))
+        if not (schedule.dense <= LARGEST and 1 <= schedule.sparse <= LARGEST):
+            raise _wrong(text)
+        return schedule
+
+    @property
+    def text(self) -> str:
+        """The one text for it."""
+        if self.dense:
+            return f"dense:{self.dense}:{self.sparse}"
+        return "every" if self.complete else f"every:{self.sparse}"
 
     @property
     def complete(self) -> bool:
@@ -38,9 +47,18 @@ class Schedule:
         return self.sparse == 1
 
     def due(self, n: int) -> bool:
-        """Whether to judge after a task's n-th iteration. (The last one always is.)"""
+        """Tell whether to evaluate after a task's n-th iteration. (After the last one, always.)"""
         return n <= self.dense or n % self.sparse == 0
 
     def count(self, iterations: int) -> int:
-        """Of evaluations in a task of so many iterations, its last included."""
-        return sum(n == iterations or self.due(n) for n in range(1, iterations + 1))
+        """Return the evaluations in a task of this many iterations, its last included."""
+        if not iterations:
+            return 0
+        dense = min(self.dense, iterations)
+        later = iterations // self.sparse - dense // self.sparse
+        return dense + later + (not self.due(iterations))
+
+
+def _wrong(text: str) -> UserError:
+    said = text if len(text) <= 40 else f"{text[:37]}..."
+    return UserError(f"eval schedule must be every, every:10 or dense:100:10, not {said!r}")

@@ -5,115 +5,86 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import operator
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
 from twofold.benchmarks import Benchmark, Recipe
-from twofold.benchmarks.base import Whitening
+from twofold.compatibility import check_method
+from twofold.component import Component
 from twofold.discovery import changed_since_import, import_file, module_of, plugin_digest
-from twofold.errors import UserError, unknown
-from twofold.evaluation.continual import Precision
-from twofold.evaluation.schedule import Schedule
+from twofold.errors import UserError
+from twofold.experiments.options import Options, Request, What
 from twofold.experiments.profiles import profile as find_profile
-from twofold.memory import Grouping
-from twofold.method import Method, check_method
+from twofold.experiments.start import Start
+from twofold.method import Method
 from twofold.objectives import Objective
+from twofold.options import given_options, keywords_of, options
 from twofold.routines import Routine
-from twofold.routines.momentum_reset import MomentumReset
-from twofold.training import Settings
+from twofold.settings import SEED
 
-Mode = Literal["offline", "online"]
-SEED = 142  # the paper's first
-LARGEST_SEED = 2**32 - 1  # the generator of the authors' divisions takes no larger one
-LARGEST_LR = 1e30  # beyond, a step could not even be written in single precision
 LONGEST_NAME = 200  # of a folder, before the identity; file systems take 255
+WHAT = tuple(options(What))  # the options that have no default
 
 
-def paper_seeds(count: int) -> list[int]:
-    """The paper's five seeds are 142, 152, 162, 172, 182; further ones go on in steps of ten."""
+def usual_seeds(count: int) -> list[int]:
+    """Return the first seeds: 142, 152, 162, and so on in steps of ten."""
     return [SEED + 10 * k for k in range(count)]
 
 
-@dataclass(frozen=True)
-class Config:
-    """One run, complete. Make it with `configure`, which fills in and checks."""
+@dataclass(frozen=True, kw_only=True)
+class Config(Request):
+    """One run, complete. Use `configure`, which fills in what is not given and checks it."""
 
-    benchmark: str
-    method: str
-    mode: Mode
-    lr: float
-    batch_size: int
-    seed: int
-    profile: str
-    iterations: int | None
-    tasks: int | None
-    eval_every: int
-    eval_size: int
-    memory_per_class: int
-    memory_grouping: Grouping
-    whitening: Whitening
-    momentum: float
-    reset_momentum: bool
-    device: str
     components: list[tuple[str, dict[str, Any]]]  # objective, routines: all options, as in force
-    plugins: list[str]  # files of the user's own that have a part in it
-    eval_schedule: str = "every"
-    eval_precision: Precision = "fp32"
     own: str = ""  # the digest of a benchmark of the user's own tensors
+    start_digest: str = ""  # of the weights that `start_from` names
 
     def make_components(self) -> tuple[Objective, list[Routine]]:
-        (objective, options), *rest = self.components
-        routines = [Routine.find(name).make(options) for name, options in rest]
-        chain = _chain(routines, self.momentum, self.reset_momentum)
-        return Objective.find(objective).make(options), chain
-
-    def settings(self) -> Settings:
-        values = dataclasses.asdict(self)
-        taken = {f.name: values[f.name] for f in dataclasses.fields(Settings) if f.name in values}
-        return Settings(online=self.mode == "online", **taken)
+        """Return fresh components."""
+        (objective, given), *rest = self.components
+        routines = [Routine.find(name).make(own) for name, own in rest]
+        return Objective.find(objective).make(given), routines
 
     def identity(self) -> str:
-        """A short digest of what decides the result."""
-        decisive = dataclasses.asdict(self)
-        for name in ("method", "profile"):  # said in full by the components and the rest
-            del decisive[name]
-        del decisive["device"]  # a study may move to other machines
-        for field in dataclasses.fields(self):
-            # Younger than the first runs, which are to keep their identities.
-            if field.default is not MISSING and decisive[field.name] == field.default:
-                del decisive[field.name]
-        decisive["plugins"] = self.plugin_digests()
+        """Return a short digest of what decides the result."""
+        decisive: dict[str, Any] = {
+            name: getattr(self, name)
+            for name, each in options(Config).items()
+            if each.role == "result"
+        }
+        decisive |= {"components": self.components, "plugins": self.plugin_digests()}
+        decisive |= {"own": self.own, "start": self.start_digest}
         text = json.dumps(decisive, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     def plugin_digests(self) -> list[str]:
-        """Of the plugins' texts: a component that was changed makes other runs."""
+        """Return digests of the plugins' texts: a changed component makes a different run."""
         return [plugin_digest(plugin) for plugin in self.plugins]
 
-    def command(self) -> str | None:
-        """The command that makes this run; None for a benchmark made of a user's own tensors."""
+    def command(self, seeds: Sequence[int] | None = None) -> str | None:
+        """Return the command for this run, or for the same with several seeds.
+
+        None for a benchmark of a user's own tensors, which no command can name.
+        """
         if self.own or self.benchmark not in Recipe.known:
             return None
-        usual = configure(
-            self.benchmark, self.method, mode=self.mode, seed=self.seed, profile=self.profile
-        )
+        given: Any = {"mode": self.mode, "seed": self.seed, "profile": self.profile}
+        usual = configure(self.benchmark, self.method, **given)
         words = ["twofold", "run", self.benchmark, self.method]
-        words += ["--mode", self.mode, "--seed", str(self.seed), "--profile", self.profile]
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.name in ("components", "plugins") or value == getattr(usual, field.name):
-                continue
-            words.append("--" + field.name.replace("_", "-"))
-            words += [] if value is True else [str(value)]
-        for plugin in self.plugins:
-            words += ["--plugin", plugin]
+        for name, each in options(Config).items():
+            value = getattr(self, name)
+            if name == "seed":
+                words += _seed_words(seeds or [self.seed])
+            elif each.several:
+                words += [word for one in value for word in (each.flag_text, str(one))]
+            elif name in given or (name not in WHAT and value != getattr(usual, name)):
+                words += [each.flag_text, str(value)]
         return shlex.join(words)
 
     def folder_name(self) -> str:
@@ -122,110 +93,82 @@ class Config:
         return f"{plain[:LONGEST_NAME]}-{self.identity()}"
 
 
-def configure(
-    benchmark: str | Benchmark,
-    method: str,
-    *,
-    mode: str = "offline",
-    lr: float | None = None,
-    batch_size: int | None = None,
-    seed: int = SEED,
-    profile: str = "paper",
-    iterations: int | None = None,
-    tasks: int | None = None,
-    eval_every: int = 1,
-    eval_schedule: str = "every",
-    eval_size: int = 1000,
-    eval_precision: Precision = "fp32",
-    memory_per_class: int = 100,
-    memory_grouping: Grouping | None = None,
-    whitening: Whitening | None = None,
-    momentum: float = 0.9,
-    reset_momentum: bool = False,
-    device: str = "cpu",
-    plugins: Sequence[str] = (),
-) -> Config:
-    """A checked configuration. What is not given is the paper's tables', or the profile's."""
+def _seed_words(seeds: Sequence[int]) -> list[str]:
+    if len(seeds) > 1 and list(seeds) == usual_seeds(len(seeds)):
+        return ["--seeds", str(len(seeds))]
+    return ["--seed", ",".join(map(str, seeds))]
+
+
+@keywords_of(Options).after_two
+def configure(benchmark: str | Benchmark, method: str | Method | Component, **given: Any) -> Config:
+    """Return a checked configuration; its keywords are the options of a run.
+
+    What is not given is the profile's, or else the default of the benchmark and the objective.
+    """
+    chosen = given_options(Options, given)
+    plugins = _imported(chosen.pop("plugins", []))
+    recipe = _found(benchmark)
+    parsed = Method.read(method)
+    settings = {name: each.default for name, each in options(Options).items()} | chosen
+    objective, _ = parsed.make()
+    defaults = find_profile(settings["profile"], recipe.name, parsed)
+    settings |= recipe.defaults(settings["mode"], objective.name, objective.lr)
+    settings |= defaults.settings | chosen
+    start = Start.read(settings["start_from"])
+    settings |= {"plugins": _needed(plugins, recipe, parsed), "start_from": start.name}
+    objective, routines = parsed.make(defaults.components)
+    config = Config(
+        benchmark=recipe.name,
+        method=parsed.text(defaults.components),
+        components=[(part.name, part.explicit()) for part in (objective, *routines)],
+        own=own_benchmarks.add(benchmark) if isinstance(benchmark, Benchmark) else "",
+        start_digest=start.digest,
+        **settings,
+    )
+    return _checked(config, recipe)
+
+
+def _imported(plugins: Sequence[str]) -> list[str]:
     for plugin in plugins:
         import_file(plugin)
         if changed_since_import(plugin):
-            raise UserError(
-                f"plugin {plugin!r} was changed after it was imported: start Python anew"
-            )
-    recipe = benchmark if isinstance(benchmark, Benchmark) else Recipe.find(benchmark)
-    parsed = Method.parse(method)
-    if mode not in get_args(Mode):
-        raise unknown("mode", mode, get_args(Mode))
-    defaults = find_profile(profile, recipe.name, parsed)
-    if lr is None:
-        tuned = getattr(recipe, "offline_lr", {})
-        lr = tuned.get(parsed.objective[0].name, 0.1) if mode == "offline" else 0.01
-    if batch_size is None:
-        online = getattr(recipe, "online_batch_size", 10)
-        batch_size = 128 if mode == "offline" else online
-    if not 0 < lr <= LARGEST_LR:
-        raise UserError(f"learning rate must be above 0 and at most {LARGEST_LR:g}, not {lr:g}")
-    if not 0 <= momentum < 1:
-        raise UserError(f"momentum must be at least 0 and below 1, not {momentum}")
-    batch_size = _whole("batch size", batch_size)
-    iterations = None if iterations is None else _whole("iterations", iterations)
-    tasks = None if tasks is None else _whole("tasks", tasks)
-    eval_every, eval_size = _whole("eval every", eval_every), _whole("eval size", eval_size)
-    seed = _whole("seed", seed, 0)
-    memory_per_class = _whole("memory per class", memory_per_class, 0)
-    if seed > LARGEST_SEED:
-        raise UserError(f"seed must be at most {LARGEST_SEED}, not {seed}")
+            raise UserError(f"plugin {plugin!r} was changed after it was imported: restart Python")
+    return [str(plugin) for plugin in plugins]
+
+
+def _found(benchmark: str | Benchmark) -> Benchmark | type[Recipe]:
+    if isinstance(benchmark, Benchmark):
+        return benchmark
+    if not isinstance(benchmark, str):
+        raise UserError(f"a benchmark is a name or a Benchmark, not {benchmark!r}"[:100])
+    return Recipe.find(benchmark)
+
+
+def _checked(config: Config, recipe: Benchmark | type[Recipe]) -> Config:
+    """Check what options say together, and write what means the same in one way."""
     available = recipe.tasks if isinstance(recipe.tasks, int) else len(recipe.tasks)
+    tasks, iterations = config.tasks, config.iterations
     if tasks is not None and tasks > available:
         raise UserError(f"{recipe.name} has {available} tasks, not {tasks}")
-    if tasks == available:  # said or not said, it is the same run
-        tasks = None
-    if mode == "offline" and iterations is not None and iterations >= recipe.offline_iterations:
-        iterations = None
-    for name, value, choices in (
-        ("memory grouping", memory_grouping, get_args(Grouping)),
-        ("whitening", whitening, get_args(Whitening)),
-        ("eval precision", eval_precision, get_args(Precision)),
-    ):
-        if value is not None and value not in choices:
-            raise unknown(name, str(value), choices)
-    _check_device(device)
-    objective, routines = parsed.make(defaults.options)
-    chain = _chain(routines, momentum, reset_momentum)
-    check_method(objective, chain, recipe.scenario, memory_per_class, momentum)
-    return Config(
-        benchmark=recipe.name,
-        method=parsed.text(defaults.options),
-        mode="online" if mode == "online" else "offline",
-        lr=float(lr),
-        batch_size=batch_size,
-        seed=seed,
-        profile=profile,
+    if config.mode == "offline" and iterations is not None:
+        iterations = None if iterations >= recipe.offline_iterations else iterations
+    _check_device(config.device)
+    objective, routines = config.make_components()
+    memory, momentum = config.memory_per_class, config.momentum
+    check_method(objective, routines, recipe.scenario, memory, momentum)
+    return dataclasses.replace(
+        config,
+        tasks=None if tasks == available else tasks,
         iterations=iterations,
-        tasks=tasks,
-        eval_every=eval_every,
-        eval_size=eval_size,
-        memory_per_class=memory_per_class,
-        memory_grouping=memory_grouping or defaults.memory_grouping,
-        whitening=whitening or defaults.whitening,
-        momentum=float(momentum),
-        reset_momentum=reset_momentum,
-        device=device,
-        components=[(part.name, part.explicit()) for part in (objective, *routines)],
-        plugins=_needed(plugins, recipe, parsed),
-        eval_schedule=Schedule.parse(eval_schedule, eval_every).text,
-        eval_precision=eval_precision,
-        own=_digest(benchmark) if isinstance(benchmark, Benchmark) else "",
+        eval_schedule=config.schedule.text,
     )
 
 
-def _chain(routines: list[Routine], momentum: float, reset_momentum: bool) -> list[Routine]:
-    """With the routine that `reset_momentum`, which is older, is another way to ask for."""
-    return [*routines, MomentumReset()] if reset_momentum and momentum else routines
-
-
 def _needed(plugins: Sequence[str], recipe: Benchmark | type[Recipe], method: Method) -> list[str]:
-    """Those that define a part of this run; and those that define none of any, but may do more."""
+    """Return the plugins that define a component of this run, and those that define none.
+
+    A plugin that defines no component may have side effects.
+    """
     parts: list[type] = [recipe if isinstance(recipe, type) else type(recipe)]
     parts += [part for part, _ in (method.objective, *method.routines)]
     used = {base.__module__ for part in parts for base in part.__mro__}
@@ -234,8 +177,28 @@ def _needed(plugins: Sequence[str], recipe: Benchmark | type[Recipe], method: Me
     return [p for p in plugins if module_of(p) in used or module_of(p) not in defining]
 
 
+class OwnBenchmarks:
+    """The benchmarks of a user's own tensors in this process, by the digest of what they hold."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Benchmark] = {}
+
+    def add(self, benchmark: Benchmark) -> str:
+        digest = _digest(benchmark)
+        self._known[digest] = benchmark
+        return digest
+
+    def find(self, config: Config) -> Benchmark:
+        if config.own not in self._known:
+            raise UserError(f"the tensors of {config.benchmark!r} are not in this process")
+        return self._known[config.own]
+
+
+own_benchmarks = OwnBenchmarks()
+
+
 def _digest(benchmark: Benchmark) -> str:
-    """Of all that decides a result: data, tasks, and the network as it describes itself."""
+    """Return a digest of all that decides a result: data, tasks, and the network's description."""
     digest = hashlib.sha256()
     for pool in (benchmark.train, benchmark.test):
         for tensor in (pool.images, pool.labels):
@@ -243,20 +206,10 @@ def _digest(benchmark: Benchmark) -> str:
             digest.update(np.ascontiguousarray(tensor.numpy(force=True)).data)
     for task in benchmark.tasks:
         digest.update(task.train.tobytes() + task.test.tobytes())
-    with torch.random.fork_rng(devices=[]):  # its weights are not what is looked at
+    with torch.random.fork_rng(devices=[]):  # the weights are not part of the description
         network = repr(benchmark.model())
     digest.update(f"{benchmark.offline_iterations} {network}".encode())
     return digest.hexdigest()[:10]
-
-
-def _whole(name: str, value: Any, least: int = 1) -> int:
-    try:
-        whole = operator.index(value)
-    except TypeError:
-        raise UserError(f"{name} must be a whole number, not {value!r}") from None
-    if whole < least:
-        raise UserError(f"{name} must be at least {least}, not {whole}")
-    return whole
 
 
 def _check_device(device: str) -> None:

@@ -1,7 +1,8 @@
-"""What an engine is: it makes all runs of a list in a store, and tells a watcher how it goes."""
+"""Engines train all runs of a list in a store, and tell a watcher how it goes."""
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import traceback
 from collections import Counter, deque
@@ -12,42 +13,60 @@ from typing import Any, Protocol
 
 from twofold.errors import UserError
 from twofold.experiments.config import Config
-from twofold.experiments.execution import Outcome
+from twofold.experiments.execution import (
+    BUSY_PAUSE,
+    CHECKPOINT_EVERY,
+    Busy,
+    Finished,
+    OnProgress,
+    run_in_store,
+)
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, writing
 from twofold.training import Progress
 
-TELL_EVERY = 0.2  # seconds between two words about a run's progress
+TELL_EVERY = 0.2  # seconds between two messages about a run's progress
 RETRIES = 1  # a run whose worker dies is tried once more
-LOSSES = 3  # machines that a run may lose under it, which is hardly its fault
-BUSY_PAUSE = 1.0  # seconds before asking again for a run that another process has claimed
+LOSSES = 3  # machines that a run may lose, which is hardly its fault
 
 
 @dataclass(frozen=True)
-class Status:
-    """Where a running run is."""
+class Mistake:
+    """Something that the user can fix, and that concerns all runs."""
 
-    task: int
-    iteration: int
-    iterations: int
-    accuracy: float  # mean over the tasks seen so far
+    message: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An attempt that ended with an error."""
+
+    traceback: str
+
+
+@dataclass(frozen=True)
+class Returned:
+    """A run that was trained away from the store, and is to be saved there."""
+
+    run: Run
+
+
+Answer = Finished | Busy | Mistake | Failure | Returned  # how an attempt at a run ended
 
 
 class Watcher(Protocol):
-    """Who is told how the runs go on. Runs are named by their place in the list."""
+    """Is told how runs go. Runs are numbered by their place in the list."""
 
     def started(self, index: int) -> None: ...
-    def progressed(self, index: int, status: Status) -> None: ...
-    def finished(
-        self, index: int, summary: dict[str, Any], folder: Path, there: bool
-    ) -> None: ...  # `there`: it was complete before
-    def busy(self, index: int) -> None: ...  # another process makes it; asked again later
+    def progressed(self, index: int, progress: Progress) -> None: ...
+    def finished(self, index: int, finished: Finished) -> None: ...
+    def busy(self, index: int) -> None: ...  # a different process trains it; asked again later
     def retried(self, index: int, why: str) -> None: ...
     def failed(self, index: int, why: str, log: Path) -> None: ...
 
 
 class Engine(Protocol):
-    """Makes runs until each is complete or has failed."""
+    """Trains runs until each is complete or has failed."""
 
     def run(
         self, configs: Sequence[Config], store: Store, data: Path | None, watcher: Watcher
@@ -55,15 +74,15 @@ class Engine(Protocol):
 
 
 class Ledger:
-    """The runs that are still to be made. It tells the watcher what becomes of each.
+    """The runs that are still to be trained. It tells the watcher what becomes of each.
 
-    Those that are complete already are told at once, and need no worker.
+    Those that are complete already are reported at once, and need no worker.
     """
 
     def __init__(self, configs: Sequence[Config], store: Store, watcher: Watcher) -> None:
         self._configs, self._store, self._watcher = configs, store, watcher
         self._waiting = deque(i for i in range(len(configs)) if not self._is_there(i))
-        self._not_before: dict[int, float] = {}  # for runs that another process has claimed
+        self._not_before: dict[int, float] = {}  # for runs that a different process has claimed
         self._deaths: Counter[tuple[int, bool]] = Counter()
 
     def __len__(self) -> int:
@@ -72,11 +91,12 @@ class Ledger:
     def _is_there(self, index: int) -> bool:
         folder = self._store.find(self._configs[index])
         if folder is not None:
-            self._watcher.finished(index, Run.load(folder).summary, folder, there=True)
+            finished = Finished("there", Run.load(folder).summary, folder)
+            self._watcher.finished(index, finished)
         return folder is not None
 
     def next(self) -> int | None:
-        """The next run whose time has come, which is then no longer waiting."""
+        """Return the next run whose time has come, which is then no longer waiting."""
         now = time.monotonic()
         for index in self._waiting:
             if self._not_before.get(index, 0.0) <= now:
@@ -84,26 +104,25 @@ class Ledger:
                 return index
         return None
 
-    def answered(self, index: int, word: str, what: Any) -> None:
-        """An `attempt` has ended so. A mistake of the user's ends everything."""
-        if word == "wrong":
-            raise UserError(what)
-        if word == "failed":
-            self._fail(index, what.strip().splitlines()[-1], what)
-        else:
-            self._take(index, what)
+    def answered(self, index: int, answer: Answer) -> None:
+        """Take the end of an attempt. A mistake of the user's ends everything."""
+        match answer:
+            case Mistake(message):
+                raise UserError(message)
+            case Failure(text):
+                self._fail(index, text.strip().splitlines()[-1], text)
+            case Busy():
+                self._not_before[index] = time.monotonic() + BUSY_PAUSE
+                self._waiting.append(index)
+                self._watcher.busy(index)
+            case Returned(run):
+                folder = self._store.save(run)
+                self._watcher.finished(index, Finished("trained", run.summary, folder))
+            case Finished():
+                self._watcher.finished(index, answer)
 
-    def _take(self, index: int, outcome: Outcome) -> None:
-        if outcome.summary is None or outcome.folder is None:
-            self._not_before[index] = time.monotonic() + BUSY_PAUSE
-            self._waiting.append(index)
-            self._watcher.busy(index)
-        else:
-            there = outcome.state == "there"
-            self._watcher.finished(index, outcome.summary, outcome.folder, there)
-
-    def died(self, index: int, why: str, said: str, fault: bool = True) -> None:
-        """The process that made it is dead: try again from its checkpoint, or give it up.
+    def died(self, index: int, why: str, printed: str, fault: bool = True) -> None:
+        """Try a run again from its checkpoint after its process died, or give it up.
 
         fault: whether it may be the run's own, as when it takes too much memory.
         """
@@ -112,7 +131,7 @@ class Ledger:
             self._waiting.appendleft(index)
             self._watcher.retried(index, why)
         else:
-            self._fail(index, why, f"{said}{why}\n")
+            self._fail(index, why, f"{printed}{why}\n")
 
     def _fail(self, index: int, why: str, log: str) -> None:
         path = self._store.log_of(self._configs[index])
@@ -122,28 +141,53 @@ class Ledger:
         self._watcher.failed(index, why, path)
 
 
-def attempt(make: Callable[[], object]) -> tuple[str, Any]:
-    """Make a run and say how that went, in the words that `Ledger.answered` takes."""
+@dataclass(frozen=True)
+class InlineEngine:
+    """Trains runs in this process, one after the other: for what exists in this process only."""
+
+    checkpoint_every: float = CHECKPOINT_EVERY
+
+    def run(
+        self, configs: Sequence[Config], store: Store, data: Path | None, watcher: Watcher
+    ) -> None:
+        ledger = Ledger(configs, store, watcher)
+        while ledger:
+            index = ledger.next()
+            if index is None:
+                time.sleep(BUSY_PAUSE)
+                continue
+            watcher.started(index)
+            on_progress = sparsely(_told(watcher, index))
+            config = configs[index]
+            ledger.answered(
+                index,
+                attempt(run_in_store, config, store, data, on_progress, self.checkpoint_every),
+            )
+
+
+def _told(watcher: Watcher, index: int) -> OnProgress:
+    return lambda progress: watcher.progressed(index, progress)
+
+
+def attempt(train: Callable[..., Answer], *arguments: Any) -> Answer:
+    """Train a run and return how that ended."""
     try:
-        return "outcome", make()
+        return train(*arguments)
     except UserError as error:
-        return "wrong", str(error)
-    except Exception:  # whatever it is, whoever is in charge must hear of it
-        return "failed", traceback.format_exc()
+        return Mistake(str(error))
+    except Exception:  # whatever it is, the process in charge must hear of it
+        return Failure(traceback.format_exc())
 
 
-def sparsely(
-    tell: Callable[[Status], None], every: float = TELL_EVERY
-) -> Callable[[Progress], None]:
-    """Pass progress on, but not after every iteration: at most once in so many seconds."""
+def sparsely(tell: OnProgress, every: float = TELL_EVERY) -> OnProgress:
+    """Pass progress on at most once in this many seconds, with the accuracy as a number."""
     last = 0.0
 
-    def report(progress: Progress) -> None:
+    def on_progress(progress: Progress) -> None:
         nonlocal last
         now = time.monotonic()
         if now - last >= every:
             last = now
-            accuracy = float(progress.accuracy.mean())
-            tell(Status(progress.task, progress.iteration, progress.iterations, accuracy))
+            tell(dataclasses.replace(progress, accuracy=float(progress.accuracy)))
 
-    return report
+    return on_progress

@@ -1,140 +1,109 @@
-"""How long runs will take: the images they pass through the network, and how fast that is here.
+"""How long runs will take: the images that they pass through the network, and the speed of that.
 
-Counted are forward and backward passes, and images in evaluation; both are measured for about a
-second on random images. What is left out (drawing batches, augmenting them, GEM's small quadratic
-program) is little beside them.
+Components state their loads: forward and backward passes, and images in evaluation. The speed of
+both is measured for about a second on random images. Drawing and augmenting batches and GEM's
+small quadratic program are left out: they take little time beside the passes.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import operator
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from twofold.benchmarks import Recipe
-from twofold.evaluation.continual import Precision
+from twofold.benchmarks.base import Sizes
+from twofold.choices import Precision
+from twofold.cost import Load
 from twofold.evaluation.predictors import chunk_size
-from twofold.evaluation.schedule import Schedule
 from twofold.experiments.config import Config
 from twofold.experiments.execution import one_thread
+from twofold.experiments.store import Store, identity_of
 from twofold.gradients import objective_gradient
-from twofold.method import needs_of
 from twofold.models import FlatModel
 from twofold.models.inference import Inference
 from twofold.objectives.base import Objective, Term, cross_entropy
-from twofold.objectives.bic import Bic
 from twofold.routines import Needs, Routine
-from twofold.routines.lpr import Lpr
+from twofold.routines.base import needs_of
 
 BACKWARD = 2 / 3  # of a pass: gradients of the weights and of the layers below, beside one forward
 TIMED = 0.3  # seconds that each thing is timed for, at least
 
 
-class Sizes(NamedTuple):
-    """A benchmark in numbers: training images, test images and classes a task."""
-
-    train: int
-    test: int
-    classes: int
-    image: tuple[int, ...]  # as the network sees it: channels, height, width
-
-
-# As published, so that a study can be planned before its data are there.
-PAPER = {
-    "rotated-mnist": Sizes(60_000, 10_000, 10, (1, 28, 28)),
-    "domain-cifar100": Sizes(10_000, 2_000, 20, (3, 32, 32)),
-    "split-cifar100": Sizes(5_000, 1_000, 10, (3, 32, 32)),
-    "split-mini-imagenet": Sizes(2_500, 500, 5, (3, 84, 84)),
-}
-
-
-@dataclass(frozen=True)
-class Load:
-    """What is to be done: passes with gradients, images in them, and images without gradients."""
-
-    passes: float = 0
-    images: float = 0
-    judged: float = 0
-
-    def __add__(self, other: Load) -> Load:
-        return Load(*map(operator.add, dataclasses.astuple(self), dataclasses.astuple(other)))
-
-    def __mul__(self, times: float) -> Load:
-        return Load(*(times * part for part in dataclasses.astuple(self)))
-
-
 def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
-    """Of a whole run."""
-    recipe, parts = Recipe.find(config.benchmark), config.make_components()
-    iterations = config.settings().iterations_of(sizes.train, recipe.offline_iterations)
-    evaluations = Schedule.parse(config.eval_schedule, config.eval_every).count(iterations)
+    """Return the load of a whole run."""
+    recipe, (objective, routines) = Recipe.find(config.benchmark), config.make_components()
+    iterations = config.iterations_of(sizes.train, recipe.offline_iterations)
+    evaluations = config.schedule.count(iterations)
+    # Where a routine has different weights evaluated, the trained ones are evaluated as well.
+    times = 2 if any(routine.overrides("evaluated") for routine in routines) else 1
     total = Load()
     for task in range(1, (config.tasks or recipe.tasks) + 1):
-        total += iteration(*parts, task, config.batch_size, batch_norm) * iterations
-        judged = task * min(config.eval_size, sizes.test)
-        if isinstance(parts[0], Bic) and task > 1:  # what its bias is fitted to
-            judged += task * sizes.classes * round(config.memory_per_class * parts[0].validation)
-        seen = evaluations * judged + task * sizes.test  # all test images, at the task's end
-        # Where a routine has other weights judged, those that are trained are judged as well.
-        twice = any(routine.overrides("evaluated") for routine in parts[1])
-        total += Load(judged=seen * (1 + twice))
+        total += iteration(objective, routines, task, config.batch_size, batch_norm) * iterations
+        images = Load(evaluated=task * min(config.eval_size, sizes.test))
+        images += objective.evaluation_cost(task, sizes.classes, config.memory_per_class)
+        at_end = Load(evaluated=task * sizes.test)  # all test images
+        total += (images * evaluations + at_end) * times
     return total
 
 
 def iteration(
     objective: Objective, routines: Sequence[Routine], task: int, b: int, batch_norm: bool
 ) -> Load:
-    """Of one training iteration: step by step what `Training._iterate` does."""
-    needs = needs_of(routines)
-    past = task - 1
-    times = 2 if Needs.ELSEWHERE in needs else 1  # the objective's gradient, again at other weights
-    if past == 0:
-        return Load(1, b) * times
-    replayed = {"nothing": 0, "total": b, "each": past * b}[objective.replays]
-    passes = task if objective.replays == "each" and batch_norm else 1
-    own = done = Load(passes, b + replayed)
-    if Needs.OLD in needs and replayed:  # g_old apart: another backward pass, or two forward ones
-        done = done * (1 + BACKWARD) if batch_norm else done + Load(passes=1)
-    done += own * (times - 1)
-    if Needs.PER_TASK in needs:
-        done += Load(past, past * b)
-    if Needs.FROZEN_OLD in needs or (Needs.OLD in needs and not replayed):
-        done += Load(1, b) * (past if objective.replays == "each" else 1)
-    if isinstance(objective, Bic):  # the previous model says what to distil
-        done += Load(judged=b + replayed)
+    """Return the load of one training iteration, step by step as `Training._iterate` has them."""
+    needs, past = needs_of(routines), task - 1
+    own = objective.cost(task, b, batch_norm)
+    total = own * 2 if Needs.ELSEWHERE in needs else own  # again, at different weights
+    if past:
+        total += _reference_load(objective, needs, own, past, b, batch_norm)
     for routine in routines:
-        if isinstance(routine, Lpr):  # what the memory feeds into each layer
-            done += Load(judged=routine.examples / routine.every)
-    return done
+        total += routine.cost(task)
+    return total + objective.further_cost(task, b)
+
+
+def _reference_load(
+    objective: Objective, needs: Needs, own: Load, past: int, b: int, batch_norm: bool
+) -> Load:
+    """Return the load of the gradients on old data that routines need."""
+    replays = objective.replays
+    total = Load()
+    if Needs.OLD in needs and replays != "nothing":
+        # g_old apart takes one more backward pass or, without batch norm, two forward passes.
+        total += own * BACKWARD if batch_norm else Load(passes=1)
+    if Needs.PER_TASK in needs:
+        total += Load(past, past * b)
+    if Needs.FROZEN_OLD in needs or (Needs.OLD in needs and replays == "nothing"):
+        total += Load(1, b) * (past if replays == "each" else 1)
+    return total
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Of a network on one core of this machine: seconds a pass, an image in it, one judged."""
+    """A network on one core here: seconds per pass, per image in it, per image evaluated."""
 
     a_pass: float
     image: float
-    judged: float
+    evaluated: float
 
     def seconds(self, load: Load) -> float:
-        return load.passes * self.a_pass + load.images * self.image + load.judged * self.judged
+        return (
+            load.passes * self.a_pass + load.images * self.image + load.evaluated * self.evaluated
+        )
 
 
 def calibrate(net: FlatModel, image: tuple[int, ...], precision: Precision = "fp32") -> Speed:
-    """Time passes of two sizes, which tells what an image takes from what a pass does."""
+    """Time passes of two sizes, which separates the time per image from the time per pass."""
     few, many = (4, 16) if net.has_batch_norm else (16, 256)
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     chunk = chunk_size(net, _random(1, image), dtype)
     velocity = torch.zeros_like(net.values)
-    judging = Inference(net, dtype)
-    judging.follow()
+    inference = Inference(net, dtype)
+    inference.follow()
 
     def train(x: Tensor) -> None:
         terms = [Term("new", 1.0, x, cross_entropy(torch.zeros(len(x), dtype=torch.long)))]
@@ -142,24 +111,24 @@ def calibrate(net: FlatModel, image: tuple[int, ...], precision: Precision = "fp
         net.values.add_(velocity, alpha=0.0)  # the time is all that is wanted
 
     @torch.inference_mode()
-    def judge(x: Tensor) -> None:
-        judging(x)
+    def evaluate(x: Tensor) -> None:
+        inference(x)
 
     with one_thread():
         short, long = (_seconds(train, _random(count, image)) for count in (few, many))
-        judged = _seconds(judge, _random(chunk, image)) / chunk
+        evaluated = _seconds(evaluate, _random(chunk, image)) / chunk
     an_image = max(0.0, (long - short) / (many - few))
-    return Speed(max(0.0, short - few * an_image), an_image, judged)
+    return Speed(max(0.0, short - few * an_image), an_image, evaluated)
 
 
 def _random(count: int, image: tuple[int, ...]) -> Tensor:
-    """Images in the layout that the pools have."""
+    """Return random images in the layout of the pools."""
     x = torch.randn(count, *image)
     return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
 
 
 def _seconds(act: Callable[[Tensor], None], x: Tensor) -> float:
-    """The shortest of several times, on this thread's own clock: others may be at work, too."""
+    """Return the shortest of several times, on this thread's own clock: the machine may be busy."""
     act(x)  # the first time is not like the others
     times: list[float] = []
     while sum(times) < TIMED:
@@ -170,7 +139,7 @@ def _seconds(act: Callable[[Tensor], None], x: Tensor) -> float:
 
 
 class Estimator:
-    """Seconds that runs take on one core; each network is timed when it is first asked about."""
+    """Estimates the seconds of runs on one core; each network is timed when it is first needed."""
 
     def __init__(self, data: Path | None = None) -> None:
         self._data = data
@@ -195,21 +164,26 @@ class Estimator:
         return self._speeds[name, precision]
 
 
+def seconds_left(configs: Sequence[Config], store: Store, data: Path | None) -> list[float | None]:
+    """Return the seconds of each run on one core; None for those that are in the store."""
+    there = {identity_of(folder.name) for folder in store.folders()}
+    estimator = Estimator(data)
+    return [None if c.identity() in there else estimator.seconds(c) for c in configs]
+
+
 def _sizes_and_model(
     config: Config, data: Path | None
 ) -> tuple[Sizes, Callable[[], torch.nn.Module]]:
-    """Of a benchmark of the user's own from its data, which may say both."""
+    """Return both as the recipe states them, or else from its data."""
     recipe = Recipe.find(config.benchmark)
-    if recipe.name in PAPER:
-        return PAPER[recipe.name], recipe.model
+    if recipe.published_sizes is not None:
+        return recipe.published_sizes, recipe.model
     benchmark = recipe.build(config.seed, data, config.whitening)
-    task = benchmark.tasks[0]
-    image = tuple(benchmark.train.batch(task.train[:1]).x.shape[1:])
-    return Sizes(len(task.train), len(task.test), len(task.classes), image), benchmark.model
+    return benchmark.sizes(), benchmark.model
 
 
 def spoken(seconds: float) -> str:
-    """`40 s`, `5 min`, `3 h 20 min`, `2 d 4 h`, `30 d`: no more of it than an estimate can say."""
+    """Return `40 s`, `5 min`, `3 h 20 min`, `2 d 4 h` or `30 d`: as exact as an estimate is."""
     minutes = round(seconds / 60)
     hours, days = minutes // 60, minutes // 1440
     if minutes < 1:

@@ -1,88 +1,116 @@
-"""Making runs: here and now, or claimed from a store, with checkpoints to go on from."""
+"""From a configuration to a run: in memory, or in a store that many processes share."""
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from torch import Tensor
 
 from twofold.benchmarks import Benchmark, Recipe
 from twofold.discovery import import_file
-from twofold.errors import unknown
-from twofold.experiments import checkpoints
-from twofold.experiments.config import Config, configure
+from twofold.experiments import checkpoints, weights
+from twofold.experiments.config import Config, own_benchmarks
 from twofold.experiments.runs import Run, summarise
+from twofold.experiments.start import Start
 from twofold.experiments.store import Store, Work, writing
 from twofold.training import Progress, Training
 
-Report = Callable[[Progress], None]
-OPTIONS = list(inspect.signature(configure).parameters)[2:]  # without the benchmark and method
+OnProgress = Callable[[Progress], None]
+State = dict[str, Tensor]  # of a network
+
+CHECKPOINT_EVERY = 30.0  # seconds
+BUSY_PAUSE = 1.0  # seconds before asking again for a run that a different process has claimed
 
 
-def run(
-    benchmark: str | Benchmark,
-    method: str,
-    *,
-    data: Path | str | None = None,
-    out: Path | str | None = None,
-    report: Report = lambda progress: None,
-    **options: Any,
-) -> Run:
-    """Train `method` on `benchmark` and judge it as the options say; see `configure` for them.
-
-    data: the folder that holds the dataset, if it is in none of the usual places.
-    out: a run store to save the run in; it is returned in any case.
-    """
-    for name in options:
-        if name not in OPTIONS:
-            raise unknown("option", name, (*OPTIONS, "data", "out", "report"))
-    config = configure(benchmark, method, **options)
-    store = None if out is None else Store(out)
-    if store is not None:
-        store.prepare()
-    own = benchmark if isinstance(benchmark, Benchmark) else None
-    finished = execute(config, Path(data) if data else None, report, own)
-    if store is not None:
-        store.save(finished)
-    return finished
+def nothing(progress: Progress) -> None:
+    """Ignore progress."""
 
 
 def execute(
     config: Config,
     data: Path | None = None,
-    report: Report = lambda progress: None,
-    benchmark: Benchmark | None = None,
+    on_progress: OnProgress = nothing,
     work: Work | None = None,
-    checkpoint_every: float = 30.0,
+    checkpoint_every: float = CHECKPOINT_EVERY,
 ) -> Run:
-    """Make the run that a configuration describes, on one thread.
+    """Train the run that a configuration describes, on one thread.
 
-    work: where its checkpoints are. If there is one, the run goes on from it.
+    work: the place of its checkpoints. If there is one, the run continues from it.
     checkpoint_every: seconds between two checkpoints.
     """
+    keeper = WeightKeeper(config, work)
     with one_thread():
-        if benchmark is None:
-            recipe = Recipe.find(config.benchmark)
-            benchmark = recipe.build(config.seed, data, config.whitening, config.device)
-        training = Training(benchmark, *config.make_components(), config.settings(), report)
+        training = Training(
+            _benchmark(config, data),
+            *config.make_components(),
+            config,
+            on_progress,
+            keeper.keep if config.keep_weights != "none" else None,
+            Start(config.start_from, config.start_digest).weights(),
+        )
         if work is None:
             result = training.run()
         else:
             state = checkpoints.read(work.checkpoint, config.device)
             if state is not None:
                 training.restore(state)
-            result = training.run(_keeper(training, work.checkpoint, checkpoint_every))
-    return Run(config, summarise(config, result), result.curves)
+            result = training.run(_checkpointer(training, work.checkpoint, checkpoint_every))
+    return Run(config, summarise(config, result), result.curves, kept=keeper.kept())
 
 
-def _keeper(training: Training, path: Path, every: float) -> Callable[[], None]:
-    """Called after every iteration, writes a checkpoint when it is time."""
+def _benchmark(config: Config, data: Path | None) -> Benchmark:
+    if config.own:
+        return own_benchmarks.find(config)
+    recipe = Recipe.find(config.benchmark)
+    return recipe.build(config.seed, data, config.whitening, config.device)
+
+
+class WeightKeeper:
+    """Keeps weights at the ends of tasks: in memory, or beside the checkpoint of a run.
+
+    Weights beside the checkpoint are still there when an interrupted run continues.
+    """
+
+    def __init__(self, config: Config, work: Work | None) -> None:
+        self._every = config.keep_weights == "switches"
+        self._folder = work.folder / "weights" if work is not None else None
+        self._kept: dict[str, State] = {}
+
+    def keep(self, task: int, evaluated: State, trained: State | None) -> None:
+        """Keep the weights after a task; those of the last task are `end`."""
+        if not self._every:
+            self._kept = {}
+        self._put(f"task-{task}", evaluated)
+        if trained is not None:
+            self._put(f"task-{task}-trained", trained)
+
+    def _put(self, name: str, state: State) -> None:
+        if self._folder is None:
+            self._kept[name] = state
+            return
+        with writing(self._folder.parent):
+            self._folder.mkdir(exist_ok=True)
+            weights.write(self._folder / f"{name}.safetensors", state)
+
+    def kept(self) -> dict[str, State]:
+        """Return all weights that a run keeps, by name."""
+        if self._folder is not None:
+            files = sorted(self._folder.glob("*.safetensors"))
+            self._kept = {file.stem: weights.read(file) for file in files}
+        if self._every or not self._kept:
+            return self._kept
+        last = max(int(name.split("-")[1]) for name in self._kept)
+        return {name: s for name, s in self._kept.items() if int(name.split("-")[1]) == last}
+
+
+def _checkpointer(training: Training, path: Path, every: float) -> Callable[[], None]:
+    """Return a function that writes a checkpoint when it is time."""
     last = time.monotonic()
 
     def keep() -> None:
@@ -96,38 +124,60 @@ def _keeper(training: Training, path: Path, every: float) -> Callable[[], None]:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How an attempt at a run ended. `busy`: another process has claimed it."""
+class Finished:
+    """A run is complete: trained now, or there before."""
 
-    state: str  # "made", "there" (it was complete already) or "busy"
-    summary: dict[str, Any] | None = None
-    folder: Path | None = None
+    state: Literal["trained", "there"]
+    summary: dict[str, Any]
+    folder: Path
 
 
-def make_in_store(
+@dataclass(frozen=True)
+class Busy:
+    """A different process has claimed the run."""
+
+
+def run_in_store(
     config: Config,
     store: Store,
     data: Path | None,
-    report: Report,
-    checkpoint_every: float = 30.0,
-) -> Outcome:
-    """Make a run unless it is complete or somebody else is at it: all engines do it so."""
+    on_progress: OnProgress = nothing,
+    checkpoint_every: float = CHECKPOINT_EVERY,
+) -> Finished | Busy:
+    """Train a run unless it is complete or claimed: all engines do it in this way."""
     for plugin in config.plugins:
         import_file(plugin)
     with store.claim(config) as work:
         if work is None:
-            return Outcome("busy")
-        state, folder = "there", store.find(config)
-        if folder is None:
-            made = execute(config, data, report, work=work, checkpoint_every=checkpoint_every)
-            state, folder = "made", store.save(made)
+            return Busy()
+        folder = store.find(config)
+        if folder is not None:
+            work.clear()
+            return Finished("there", Run.load(folder).summary, folder)
+        trained = execute(config, data, on_progress, work, checkpoint_every)
+        folder = store.save(trained)
         work.clear()
-    return Outcome(state, Run.load(folder).summary, folder)
+    return Finished("trained", Run.load(folder).summary, folder)
+
+
+def run_when_free(
+    config: Config,
+    store: Store,
+    data: Path | None,
+    on_progress: OnProgress = nothing,
+    checkpoint_every: float = CHECKPOINT_EVERY,
+) -> Finished:
+    """Train a run unless it is complete; wait while a different process trains it."""
+    while True:
+        answer = run_in_store(config, store, data, on_progress, checkpoint_every)
+        if isinstance(answer, Finished):
+            return answer
+        time.sleep(BUSY_PAUSE)
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Results must not depend on how many cores happen to be free, and sums over threads would."""
+    """Use one thread: results must not depend on the free cores, and sums over threads would."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

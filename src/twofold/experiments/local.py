@@ -1,10 +1,9 @@
-"""The local engine: single-threaded worker processes, one a core, fed from one queue."""
+"""The local engine: single-threaded worker processes, one per core, fed from one queue."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import multiprocessing
 import os
 import signal
@@ -20,20 +19,28 @@ from typing import cast
 
 from twofold.errors import UserError
 from twofold.experiments.config import Config
-from twofold.experiments.engine import BUSY_PAUSE, Ledger, Watcher, attempt, sparsely
-from twofold.experiments.execution import make_in_store
+from twofold.experiments.engine import (
+    Answer,
+    Ledger,
+    Mistake,
+    Watcher,
+    attempt,
+    sparsely,
+)
+from twofold.experiments.execution import BUSY_PAUSE, run_in_store
 from twofold.experiments.store import Store, writing
+from twofold.training import Progress
 
-# A run needs one thread. Libraries read these when they load, before a worker can say so.
+# A run needs one thread. Libraries read these when they load, before a worker can set it.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 @dataclass
 class LocalEngine:
-    """Makes runs in worker processes of this machine.
+    """Trains runs in worker processes of this machine.
 
-    workers: how many; one a core by default.
-    devices: where runs go instead of their own device, one worker each, such as cuda:0 twice.
+    workers: how many; one per core by default.
+    devices: used instead of the runs' own device, one worker each, such as cuda:0 twice.
     checkpoint_every: seconds between two checkpoints of a run.
     """
 
@@ -53,7 +60,7 @@ class _Worker:
     process: BaseProcess
     device: str | None
     log: Path
-    index: int | None = None  # of the run it is making
+    index: int | None = None  # of the run that it trains
 
 
 class _Pool:
@@ -128,23 +135,23 @@ class _Pool:
         assert worker.index is not None
         index = worker.index
         try:
-            word, what = connection.recv()
+            message: Progress | Answer = connection.recv()
         except (EOFError, ConnectionResetError):
             self._bury(connection, worker, index)
             return
-        if word == "status":
-            self._watcher.progressed(index, what)
+        if isinstance(message, Progress):
+            self._watcher.progressed(index, message)
         else:
             worker.index = None
-            self._ledger.answered(index, word, what)
+            self._ledger.answered(index, message)
 
     def _bury(self, connection: Connection, worker: _Worker, index: int) -> None:
-        """A worker has died: another takes its place."""
+        """Replace a worker that has died."""
         worker.process.join()
         why = f"its worker died (exit code {worker.process.exitcode})"
-        said = worker.log.read_text() if worker.log.exists() else ""
+        printed = worker.log.read_text() if worker.log.exists() else ""
         self._dismiss(connection)
-        self._ledger.died(index, why, said)
+        self._ledger.died(index, why, printed)
         if self._ledger:
             self._hire(worker.device)
 
@@ -154,7 +161,7 @@ def _log_of(store: Store, pid: int | None) -> Path:
 
 
 def _print_to(log: Path, store: Store) -> None:
-    """From now on, all that this process prints goes there."""
+    """Redirect all that this process prints from now on."""
     with writing(store.folder):
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("w") as file:
@@ -163,7 +170,7 @@ def _print_to(log: Path, store: Store) -> None:
 
 
 def _end_with_parent() -> None:
-    """A command that is killed can't dismiss its workers, and their runs would go on unheard."""
+    """Exit with the parent: a killed command can't dismiss its workers."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
@@ -171,18 +178,17 @@ def _end_with_parent() -> None:
 
 
 def _work(connection: Connection, store: Store, data: Path | None, checkpoint_every: float) -> None:
-    """A worker's life: take a configuration, make its run, say so; until the pipe closes."""
+    """Take configurations, train their runs and answer, until the pipe closes."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         _print_to(_log_of(store, os.getpid()), store)
     except UserError as error:
-        connection.send(("wrong", str(error)))
+        connection.send(Mistake(str(error)))
         return
-    report = sparsely(lambda status: connection.send(("status", status)))
+    on_progress = sparsely(connection.send)
     while True:
         try:
             config: Config = connection.recv()
         except EOFError:
             return
-        make = functools.partial(make_in_store, config, store, data, report, checkpoint_every)
-        connection.send(attempt(make))
+        connection.send(attempt(run_in_store, config, store, data, on_progress, checkpoint_every))

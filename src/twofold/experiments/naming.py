@@ -18,4 +18,4 @@ def canonical(method: str, benchmark: str, profile: str) -> str:
 
 def name_of(method: Method, benchmark: str, profile: str) -> str:
     """The shortest text that means the same under a profile."""
-    return method.text(find_profile(profile, benchmark, method).options)
+    return method.text(find_profile(profile, benchmark, method).components)

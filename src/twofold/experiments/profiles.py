@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from twofold.benchmarks.base import Whitening
+from twofold.choices import Grouping
 from twofold.errors import unknown
-from twofold.memory import Grouping
 from twofold.method import Method
 
 NAMES = ("paper", "published")
@@ -57,9 +56,8 @@ DEPARTURES = (
 class Profile:
     """Defaults for what a user did not set: component options by name, memory, whitening."""
 
-    options: dict[str, dict[str, Any]] = field(default_factory=dict)
-    memory_grouping: Grouping = "class-task"
-    whitening: Whitening = "train"
+    components: dict[str, dict[str, Any]] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 def profile(name: str, benchmark: str, method: Method) -> Profile:
@@ -82,4 +80,4 @@ def _published(benchmark: str, method: Method) -> Profile:
     if benchmark == "rotated-mnist" and not with_gem:
         grouping = "class"  # D1: its tasks all carry one task label; GEM has a buffer a task
         options["joint"] = {"keep": 20_000}  # D4
-    return Profile(options, grouping, "published")  # D6
+    return Profile(options, {"memory_grouping": grouping, "whitening": "published"})  # D6

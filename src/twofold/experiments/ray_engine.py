@@ -1,8 +1,8 @@
-"""The Ray engine: the same runs on many machines, one Ray task a run.
+"""The Ray engine: the same runs on many machines, one Ray task per run.
 
 A task that sees the store's folder, as on a shared disk, works in it as a local worker does: it
-claims the run, goes on from its checkpoint, saves it. One that does not see it makes the run from
-its start and sends it back, and the command saves it. So all runs arrive in the one store.
+claims the run, continues from its checkpoint and saves it. A task that does not see it trains the
+run from the start and sends it back, and the command saves it. So all runs arrive in one store.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from typing import Any, NamedTuple
 from twofold.discovery import import_file
 from twofold.errors import UserError
 from twofold.experiments.config import Config
-from twofold.experiments.engine import Ledger, Status, Watcher, attempt, sparsely
-from twofold.experiments.execution import Outcome, Report, execute, make_in_store
+from twofold.experiments.engine import Answer, Ledger, Returned, Watcher, attempt, sparsely
+from twofold.experiments.execution import Busy, Finished, OnProgress, execute, run_in_store
 from twofold.experiments.local import ONE_THREAD
 from twofold.experiments.ray_cluster import Hushed, cluster
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, writing
+from twofold.training import Progress
 
 # isort: split
 # Only now: ray_cluster sets what Ray reads when it is imported.
@@ -48,13 +49,13 @@ from ray.exceptions import (
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 TELL_EVERY = 1.0  # seconds between two words of one run: a thousand may be running
-LOOK_EVERY = 0.5  # seconds between two looks at what they said
+LOOK_EVERY = 0.5  # seconds between two looks at their messages
 QUEUED = 2  # tasks submitted for each that can run: nobody idles, and Ray isn't flooded
 
 
 @dataclass
 class RayEngine:
-    """Makes runs on the nodes of a Ray cluster.
+    """Trains runs on the nodes of a Ray cluster.
 
     address: of a running cluster, such as 10.0.0.1:6379, or auto; None starts one here.
     workers: at most so many runs at once; None for as many as there are cores, or shares of GPUs.
@@ -85,9 +86,9 @@ class RayEngine:
     def _check(self, configs: Sequence[Config]) -> None:
         """What Ray would have us wait for in vain."""
         if self.gpus_per_run and not ray.cluster_resources().get("GPU"):
-            raise UserError("--gpus-per-run needs a GPU, and no node of the Ray cluster has one")
+            raise UserError("gpus per run needs a GPU, and no node of the Ray cluster has one")
         if not self.gpus_per_run and any(config.device.startswith("cuda") for config in configs):
-            raise UserError("Ray lends out the GPUs: say --gpus-per-run 1 instead of --device")
+            raise UserError("Ray assigns the GPUs: set gpus per run to 1 instead of a device")
 
     def room(self) -> int:
         """How many tasks may be submitted at a time. Nodes come and go, so it is asked again."""
@@ -112,7 +113,9 @@ class _Errand:
     places: dict[str, str] = field(default_factory=lambda: _places())
     twofold: str = field(default_factory=lambda: version("twofold"))
 
-    def make(self, config: Config, identity: str, report: Report) -> Outcome | Run:
+    def train(
+        self, config: Config, identity: str, on_progress: OnProgress
+    ) -> Finished | Busy | Returned:
         if version("twofold") != self.twofold:
             raise UserError(
                 f"node {socket.gethostname()} has twofold {version('twofold')}, "
@@ -125,9 +128,10 @@ class _Errand:
                 os.environ.setdefault(name, folder)
         data = self.data if self.data is not None and self.data.exists() else None
         if self.token.exists() and config.identity() == identity:  # it sees the plugins, too
-            return make_in_store(config, Store(self.store), data, report, self.checkpoint_every)
+            store = Store(self.store)
+            return run_in_store(config, store, data, on_progress, self.checkpoint_every)
         with tempfile.TemporaryDirectory(prefix="twofold-") as apart:
-            return execute(self._with_plugins_in(Path(apart), config), data, report)
+            return Returned(execute(self._with_plugins_in(Path(apart), config), data, on_progress))
 
     def _with_plugins_in(self, folder: Path, config: Config) -> Config:
         files = [folder / str(k) / Path(plugin).name for k, plugin in enumerate(config.plugins)]
@@ -160,16 +164,15 @@ class _Board:
 
 class _Note(NamedTuple):
     attempt: int
-    status: Status | None  # none yet when it starts
+    progress: Progress | None  # none yet when it starts
 
 
 def _task(
-    errand: _Errand, config: Config, identity: str, write: Callable[[Status | None], None]
-) -> tuple[str, Any]:
-    """What a node does. `identity` is the run's on the command's machine."""
+    errand: _Errand, config: Config, identity: str, write: Callable[[Progress | None], None]
+) -> Answer:
+    """Train a run on a node. `identity` is the run's on the command's machine."""
     write(None)
-    report = sparsely(write, TELL_EVERY)
-    return attempt(lambda: errand.make(config, identity, report))
+    return attempt(errand.train, config, identity, sparsely(write, TELL_EVERY))
 
 
 class _Study:
@@ -240,27 +243,22 @@ class _Study:
         index = self._pending.pop(task)
         self._start(index)
         try:
-            word, what = ray.get(task)
+            answer: Answer = ray.get(task)
         except (NodeDiedError, ObjectLostError, LocalRayletDiedError) as error:
             self._started.discard(index)
             self._ledger.died(index, "its node was lost", f"{error}\n", fault=False)
         except (RayTaskError, RaySystemError) as error:  # not of the run: `attempt` catches those
             why = str(error).strip().splitlines()[-1]
-            raise UserError(f"a Ray node can't make runs: {why} (is twofold there?)") from None
+            raise UserError(f"a Ray node can't train runs: {why} (is twofold there?)") from None
         except RayError as error:
             self._started.discard(index)
             self._ledger.died(index, "its worker died", f"{error}\n")
         else:
-            if isinstance(what, Run):
-                what = self._save(what, self._placed(self._configs[index]))
+            if isinstance(answer, Returned):
+                config = self._placed(self._configs[index])
+                answer = Returned(_renamed(answer.run, config))
             self._started.discard(index)
-            self._ledger.answered(index, word, what)
-
-    def _save(self, run: Run, config: Config) -> Outcome:
-        """A run from a node that doesn't see the store, nor our files: they have other names."""
-        summary = {**run.summary, "command": config.command()}
-        folder = self._store.save(Run(config, summary, run.curves))
-        return Outcome("made", summary, folder)
+            self._ledger.answered(index, answer)
 
     def _start(self, index: int) -> None:
         if index not in self._started:
@@ -280,12 +278,18 @@ class _Study:
         for index, note in news.items():
             if index in running and note.attempt == self._attempts[index]:
                 self._start(index)
-                if note.status is not None:
-                    self._watcher.progressed(index, note.status)
+                if note.progress is not None:
+                    self._watcher.progressed(index, note.progress)
 
 
-def _write(board: Any, index: int, attempt: int, status: Status | None) -> None:
-    board.write.remote(index, _Note(attempt, status))
+def _renamed(run: Run, config: Config) -> Run:
+    """Return a run with the command's own paths: a node has plugins under different names."""
+    summary = {**run.summary, "command": config.command()}
+    return dataclasses.replace(run, config=config, summary=summary)
+
+
+def _write(board: Any, index: int, attempt: int, progress: Progress | None) -> None:
+    board.write.remote(index, _Note(attempt, progress))
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import json
 import os
 import platform
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -74,7 +74,8 @@ class Run:
 
     config: Config
     summary: dict[str, Any]
-    curves: Mapping[str, Column]
+    columns: Mapping[str, Column]
+    kept: dict[str, dict[str, torch.Tensor]] = field(default_factory=dict)
 
     @property
     def min(self) -> float | None:
@@ -95,7 +96,7 @@ class Run:
     @cached_property
     def accuracy(self) -> NDArray[np.float32]:
         """Accuracies in percent: a row an iteration, a column a task, NaN where not evaluated."""
-        return accuracy_table(self.curves)
+        return accuracy_table(self.columns)
 
     @cached_property
     def measures(self) -> dict[str, float | None]:
@@ -109,19 +110,19 @@ class Run:
         return self._measures("raw_accuracy") if there else None
 
     def _measures(self, kind: str) -> dict[str, float | None]:
-        accuracy, ends = accuracy_table(self.curves, kind), self.summary[f"{kind}_after_task"]
-        return measures(self.curves["task"], accuracy, ends)
+        accuracy, ends = accuracy_table(self.columns, kind), self.summary[f"{kind}_after_task"]
+        return measures(self.columns["task"], accuracy, ends)
 
     @cached_property
     def gaps(self) -> list[Gap]:
         """What every task switch did to every task learned before it."""
-        return gaps(self.curves["task"], self.accuracy)
+        return gaps(self.columns["task"], self.accuracy)
 
     def write(self, folder: Path) -> None:
         """Write the run's files into a folder; `Store.save` does it safely."""
         _write_json(folder / CONFIG, dataclasses.asdict(self.config))
         _write_json(folder / SUMMARY, self.summary)
-        pq.write_table(pa.table(dict(self.curves)), folder / CURVES, compression="zstd")
+        pq.write_table(pa.table(dict(self.columns)), folder / CURVES, compression="zstd")
 
     @classmethod
     def load(cls, folder: Path | str) -> Run:
@@ -201,3 +202,20 @@ def _processor() -> str:
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:
     path.write_text(json.dumps(value, indent=2) + "\n")
+
+
+class Runs(list[Run]):
+    """stub until merged"""
+
+    def __init__(self, runs: Any = (), failures: Any = None) -> None:
+        super().__init__(runs)
+        self.failures = failures or {}
+
+
+def result_text(config: Config, summary: dict[str, Any]) -> str:
+    """Return `MIN 83.1  AVG 93.6`, with a sign if MIN is a bound, and a word for divergence."""
+    low = "-" if summary["min"] is None else f"{summary['min']:.1f}"
+    sign = "" if config.schedule.complete or summary["min"] is None else "≤ "
+    return f"MIN {sign}{low}  AVG {summary['avg']:.1f}" + (
+        "  diverged" if summary["diverged"] else ""
+    )

@@ -1,13 +1,13 @@
-"""Studies: named grids of runs, declared as data. One TOML file a study, such as the paper's main:
+"""Studies: named grids of runs, declared as data. One TOML file per study:
 
     title = "..."                    # in one line; more of it in `about`
-    seeds = 5                        # the paper's first five; or a list of seeds
+    seeds = 5                        # the first five of 142, 152, ...; or a list of seeds
     plugins = ["mine.py"]            # your own components, if any; beside this file
 
     [[grid]]                         # as many as you like
     benchmark = "rotated-mnist"      # one value, or a list:
     method = ["er", "er+gem"]        # the runs are all combinations
-    lr = [0.1, 0.01]                 # any option of `configure`; what is not given is its default
+    lr = [0.1, 0.01]                 # any option of a run; what is not given is its default
 
 Everything is checked when a study is loaded: a mistake is answered before anything runs.
 """
@@ -17,23 +17,21 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import tomllib
-import types
-import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from twofold.errors import UserError, unknown
-from twofold.experiments.config import Config, configure, paper_seeds
+from twofold.experiments.config import WHAT, Config, configure, usual_seeds
 from twofold.experiments.naming import name_of
 from twofold.method import Method
+from twofold.options import Option, options
 
 SHIPPED = Path(__file__).parents[1] / "studies"
-KEYS = ("title", "about", "seeds", "plugins", "grid")  # of a file; those of a grid are `_kinds`
-JUDGING = ("eval_every", "eval_schedule")  # two ways to say when: either replaces both
-WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+MOST_SEEDS = 10_000
+KEYS = ("title", "about", "seeds", "plugins", "grid")  # of a file; a grid has options of a run
 
 Options = dict[str, Any]  # of `configure`
 
@@ -88,10 +86,8 @@ class Study:
 
     def replacing(self, options: Options) -> Study:
         """The same runs with these options, whatever the study says of them."""
-        gone = JUDGING if options.keys() & {*JUDGING} else ()
-        kept = ({k: v for k, v in cell.options.items() if k not in gone} for cell in self.cells)
         with _within(self.name):
-            cells = [_cell({**own, **options}) for own in kept]
+            cells = [_cell({**cell.options, **options}) for cell in self.cells]
         return dataclasses.replace(self, cells=cells)
 
 
@@ -131,7 +127,7 @@ def _path(source: str) -> Path:
 
 def _study(name: str, said: Options, folder: Path, plugins: Sequence[str]) -> Study:
     _check_keys(said, KEYS)
-    own = [str(folder / plugin) for plugin in _values(said.get("plugins", []), "plugins", str)]
+    own = [str(folder / plugin) for plugin in _texts(said.get("plugins", []), "plugins")]
     grids = said.get("grid", [])
     if not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
         raise UserError("a grid begins with the line [[grid]]")
@@ -142,30 +138,32 @@ def _study(name: str, said: Options, folder: Path, plugins: Sequence[str]) -> St
         with _within(f"grid {number}"):
             cells += [_cell({**options, "plugins": [*own, *plugins]}) for options in _product(grid)]
     seeds = _seeds(said.get("seeds", 1))
-    for seed in seeds:
-        configure(**cells[0].options, seed=seed)  # which knows what seeds there can be
-    title, _ = (_value(said.get(key, ""), key, str) for key in ("title", "about"))
+    title, _ = (_text_of(said.get(key, ""), key) for key in ("title", "about"))
     return Study(name, title, seeds, cells)
 
 
-def _seeds(said: Any) -> list[int]:
-    """`5`: the paper's first five; otherwise a list of seeds."""
-    seeds = _values(said, "seeds", int)
-    if not isinstance(said, list):
-        seeds = paper_seeds(said)
+def _seeds(given: Any) -> list[int]:
+    """Return the first `given` seeds, or the seeds of a list."""
+    seeds = given if isinstance(given, list) else None
+    if seeds is None and type(given) is int and 0 < given <= MOST_SEEDS:
+        seeds = usual_seeds(given)
     if not seeds:
-        raise UserError(f"seeds must be how many, or a list such as [142, 152], not {said}")
-    return list(dict.fromkeys(seeds))
+        raise UserError(f"seeds must be a number or a list such as [142, 152], not {given!r}")
+    seed = options(Config)["seed"]
+    return list(dict.fromkeys(seed.value(each) for each in seeds))
 
 
 def _product(grid: Options) -> Iterator[Options]:
-    """All combinations, in the order written: the last key changes fastest."""
-    kinds = _kinds()
-    _check_keys(grid, kinds)
-    for key in ("benchmark", "method"):
+    """Return all combinations, in the order written: the last key changes fastest."""
+    known = _grid_options()
+    _check_keys(grid, known)
+    for key in WHAT:
         if key not in grid:
-            raise UserError(f"it says no {key}")
-    axes = [_values(said, key, kinds[key]) for key, said in grid.items()]
+            raise UserError(f"{key} is missing")
+    axes = [
+        [known[key].value(each) for each in (given if isinstance(given, list) else [given])]
+        for key, given in grid.items()
+    ]
     for key, axis in zip(grid, axes, strict=True):
         if not axis:
             raise UserError(f"{key} is an empty list, so there are no runs")
@@ -173,40 +171,31 @@ def _product(grid: Options) -> Iterator[Options]:
 
 
 def _cell(options: Options) -> Cell:
-    return Cell(options, configure(**options))
+    benchmark, method = (options[name] for name in WHAT)
+    others: Any = {name: value for name, value in options.items() if name not in WHAT}
+    return Cell(options, configure(benchmark, method, **others))
 
 
-def _kinds() -> dict[str, type]:
-    """The keys of a grid and the types of their values: the options of `configure`."""
-    hints = typing.get_type_hints(configure)
-    for key in ("seed", "plugins", "return"):  # said for the whole study, or not at all
-        del hints[key]
-    return {key: _kind(hint) for key, hint in hints.items()}
+def _grid_options() -> dict[str, Option]:
+    """Return the keys of a grid; seeds and plugins are those of the whole study."""
+    return {name: each for name, each in options(Config).items() if name not in ("seed", "plugins")}
 
 
-def _kind(hint: Any) -> type:
-    """`float | None` as float; a Literal is text."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        hint = typing.get_args(hint)[0]
-    return str if typing.get_origin(hint) is typing.Literal else hint
-
-
-def _check_keys(said: Options, known: Sequence[str] | Mapping[str, type]) -> None:
+def _check_keys(said: Options, known: Iterable[str]) -> None:
     for key in said:
         if key not in known:
             raise unknown("key", key, known)
 
 
-def _values(said: Any, key: str, kind: type) -> list[Any]:
-    """One value or a list of them, as a list."""
-    return [_value(v, key, kind) for v in (said if isinstance(said, list) else [said])]
+def _texts(given: Any, key: str) -> list[str]:
+    """Return one text or a list of texts, as a list."""
+    return [_text_of(each, key) for each in (given if isinstance(given, list) else [given])]
 
 
-def _value(said: Any, key: str, kind: type) -> Any:
-    whole = kind is float and type(said) is int  # lr = 1
-    if type(said) is not kind and not whole:  # a bool is an int to isinstance
-        raise UserError(f"{key} must be {WORDS[kind]}, not {said!r}")
-    return said
+def _text_of(given: Any, key: str) -> str:
+    if not isinstance(given, str):
+        raise UserError(f"{key} must be text, not {given!r}")
+    return given
 
 
 def _has(cell: Cell, key: str, value: Any) -> bool:

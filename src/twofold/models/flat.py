@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from twofold.errors import UserError
+
 
 class FlatModel:
     """A module with flat parameters: `values` are the weights, `gradient` what backward adds to."""
@@ -63,8 +65,13 @@ class FlatModel:
         """The batch-norm statistics (empty for a network without)."""
         return list(self.module.buffers())
 
+    def state(self) -> dict[str, Tensor]:
+        """Return a copy of the weights and buffers by name, in the layout of a plain module."""
+        state = self.module.state_dict()
+        return {name: value.detach().contiguous().clone().cpu() for name, value in state.items()}
+
     def copy(self) -> nn.Module:
-        """The network as it is now, apart from this one and not to be trained."""
+        """Return the network as it is now, apart from this one and not to be trained."""
         return copy.deepcopy(self.module).requires_grad_(False).eval()
 
     @contextmanager
@@ -110,6 +117,23 @@ class FlatModel:
         finally:
             for place, old in zip(places, kept, strict=True):
                 place.copy_(old)
+
+
+def load_weights(module: nn.Module, state: dict[str, Tensor]) -> None:
+    """Set a network's weights and buffers; say in one line how a different network differs."""
+    own = module.state_dict()
+    for name in (*own, *state):
+        if name not in state or name not in own:
+            raise UserError(
+                "these are weights of a different network: "
+                + (f"they lack {name!r}" if name in own else f"they have {name!r} as well")
+            )
+        if own[name].shape != state[name].shape:
+            raise UserError(
+                f"these are weights of a different network: {name!r} has shape "
+                f"{list(state[name].shape)}, and here {list(own[name].shape)}"
+            )
+    module.load_state_dict(state)
 
 
 def _like(vector: Tensor, parameter: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
-"""What an objective is: it turns the current batch and the memory into weighted loss terms."""
+"""Objectives turn the current batch and the memory into weighted loss terms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Literal, NamedTuple
@@ -12,8 +12,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from twofold.benchmarks import Batch, Benchmark
-from twofold.benchmarks.base import Rows, Scenario
-from twofold.component import Component
+from twofold.benchmarks.base import Rows
+from twofold.choices import Mode, Scenario
+from twofold.cost import Load
+from twofold.method import Part
 from twofold.models import FlatModel
 
 Loss = Callable[[Tensor], Tensor]  # from logits to the mean loss over them
@@ -23,7 +25,7 @@ Role = Literal["new", "old"]
 
 
 class Term(NamedTuple):
-    """weight * loss(f_w(x)), on new data or on old."""
+    """A weighted loss, weight * loss(f_w(x)), on new data or on old."""
 
     role: Role
     weight: float
@@ -42,24 +44,26 @@ class Draw:
     iteration: int  # n within the task, counted from 1
     new: Batch
     old: Batch | None = None  # the replay batch
-    references: list[Batch] = field(default_factory=list)  # one a past task
+    references: list[Batch] = field(default_factory=list)  # one per past task
 
 
 def cross_entropy(y: Tensor) -> Loss:
-    """The mean cross-entropy to the labels y, as a function of the logits."""
+    """Return the mean cross-entropy to the labels y, as a function of the logits."""
     return partial(F.cross_entropy, target=y)
 
 
-class Objective(Component, kind="objective"):
-    """The "what". Subclass it and say the loss in `passes`; the rest has defaults.
+class Objective(Part, kind="objective"):
+    """The "what". Subclass it and write the loss in `passes`; the rest has defaults.
 
     replays: what a replay batch is. `nothing`; `total`: b examples of all past tasks together;
         `each`: b of each past task.
     stores_all: the memory takes every training example, whatever its quota.
+    lr: the default learning rate in each mode; a benchmark may have tuned ones.
     """
 
     replays: ClassVar[Literal["nothing", "total", "each"]] = "nothing"
     stores_all: ClassVar[bool] = False
+    lr: ClassVar[Mapping[Mode, float]] = {"offline": 0.1, "online": 0.01}
 
     # Set by `start`.
     context = ("benchmark", "net", "seed")
@@ -68,35 +72,52 @@ class Objective(Component, kind="objective"):
     seed: int
 
     def check(self, scenario: Scenario, memory_per_class: int) -> None:
-        """Raise UserError where this objective can't be used so."""
+        """Raise UserError if this objective can't be used in such a setting."""
 
     def start(self, benchmark: Benchmark, net: FlatModel, seed: int) -> None:
-        """Once, before the first task."""
+        """Prepare, once, before the first task."""
         self.benchmark, self.net, self.seed = benchmark, net, seed
 
     def held_out(self, chosen: list[Rows]) -> Rows:
-        """The rows of a task that are not trained on, of those that will be stored."""
+        """Return the rows of a task, among those to be stored, that are not trained on."""
         return np.empty(0, np.int64)
 
     def start_task(self, task: int, chosen: list[Rows]) -> Rows:
-        """The rows to train on in this task; `chosen` will be stored at its end, class by class."""
+        """Return the rows to train on; `chosen` will be stored at the end, class by class."""
         return self.benchmark.tasks[task - 1].train
 
     def end_task(self, task: int, chosen: list[Rows]) -> Rows:
-        """The rows to store of the task that has ended."""
+        """Return the rows to store of the task that has ended."""
         return np.concatenate(chosen)
 
     def augmented(self, batch: Batch, random: np.random.Generator) -> Batch:
-        """A batch as the network shall see it in training."""
+        """Return a batch as the network shall see it in training."""
         return batch
 
     def passes(self, draw: Draw) -> list[Pass]:
-        """The loss of this iteration: the weighted terms, grouped by forward pass."""
+        """Return the loss of this iteration: weighted terms, grouped by forward pass."""
         raise NotImplementedError
 
     def before_evaluation(self) -> None:
-        """Called with the weights to be judged in place, before they are."""
+        """Prepare for an evaluation; the weights to be evaluated are in place."""
 
-    def judged(self, logits: Tensor) -> Tensor:
-        """The logits whose largest is the prediction."""
+    def scores(self, logits: Tensor) -> Tensor:
+        """Return what decides the prediction: the class with the largest score."""
         return logits
+
+    def cost(self, task: int, batch_size: int, batch_norm: bool) -> Load:
+        """Return the load of one gradient of this objective."""
+        past = task - 1
+        replayed = {"nothing": 0, "total": 1, "each": past}[self.replays] * batch_size
+        if past == 0:
+            return Load(1, batch_size)
+        passes = task if self.replays == "each" and batch_norm else 1
+        return Load(passes, batch_size + replayed)
+
+    def further_cost(self, task: int, batch_size: int) -> Load:
+        """Return the load of an iteration beside the gradient."""
+        return Load()
+
+    def evaluation_cost(self, task: int, classes: int, memory_per_class: int) -> Load:
+        """Return the load of `before_evaluation`."""
+        return Load()

@@ -8,9 +8,9 @@ validation examples, a tenth of the memory, which are never trained on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.optimize
@@ -22,8 +22,10 @@ from torch.nn import functional as F
 
 from twofold.augmentation import Augmentation
 from twofold.benchmarks import Benchmark, Task
-from twofold.benchmarks.base import Rows, Scenario
+from twofold.benchmarks.base import Rows
+from twofold.choices import Mode, Scenario
 from twofold.component import require
+from twofold.cost import Load
 from twofold.errors import UserError
 from twofold.models import FlatModel
 from twofold.objectives.augmenting import Augmenting
@@ -45,7 +47,9 @@ class Bic(Augmenting, name="bic"):
     augment: Augmentation = "crop"
     validation: float = 0.1
 
+    label = "BiC"
     replays = "total"
+    lr: ClassVar[Mapping[Mode, float]] = {"offline": 0.01, "online": 0.01}
 
     def __post_init__(self) -> None:
         require(0 < self.validation < 1, f"bic's validation must be in 0..1, not {self.validation}")
@@ -57,7 +61,7 @@ class Bic(Augmenting, name="bic"):
                 "benchmark (split-cifar100, split-mini-imagenet), not a domain-incremental one"
             )
         if memory_per_class < 2:
-            raise UserError("bic splits the memory 9:1, so --memory-per-class must be at least 2")
+            raise UserError("bic splits the memory 9:1, so memory per class must be at least 2")
 
     def start(self, benchmark: Benchmark, net: FlatModel, seed: int) -> None:
         super().start(benchmark, net, seed)
@@ -154,8 +158,17 @@ class Bic(Augmenting, name="bic"):
             self._new_classes.cpu().numpy(),
         )
 
-    def judged(self, logits: Tensor) -> Tensor:
+    def scores(self, logits: Tensor) -> Tensor:
         return correct(logits, self._new_classes, self._correction)
+
+    def further_cost(self, task: int, batch_size: int) -> Load:
+        """Return the load of the previous model, whose probabilities are distilled."""
+        return Load(evaluated=2 * batch_size) if task > 1 else Load()
+
+    def evaluation_cost(self, task: int, classes: int, memory_per_class: int) -> Load:
+        """Return the load of the validation images that the bias is fitted to."""
+        held_out = task * classes * round(memory_per_class * self.validation)
+        return Load(evaluated=held_out) if task > 1 else Load()
 
 
 def correct(logits: Tensor, classes: Tensor, correction: tuple[float, float]) -> Tensor:

@@ -9,7 +9,9 @@ beta CE(memory).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -18,6 +20,7 @@ from torch.nn import functional as F
 
 from twofold.augmentation import Augmentation
 from twofold.benchmarks.base import Rows
+from twofold.choices import Mode
 from twofold.component import require
 from twofold.objectives.augmenting import Augmenting
 from twofold.objectives.base import Draw, Pass, Term, cross_entropy
@@ -38,7 +41,9 @@ class Der(Augmenting, name="der"):
     beta: float = 0.0
     augment: Augmentation = "crop"
 
+    label = "DER"
     replays = "total"
+    lr: ClassVar[Mapping[Mode, float]] = {"offline": 0.01, "online": 0.01}
 
     def __post_init__(self) -> None:
         require(self.alpha >= 0, f"der's alpha must be at least 0, not {self.alpha}")

@@ -11,6 +11,7 @@ from twofold.objectives.base import Draw, Objective, Pass, Term, cross_entropy
 class Er(Objective, name="er"):
     """1/t l_new + (1 - 1/t) l_old, with l_old on b examples of the memory."""
 
+    label = "ER"
     replays = "total"
 
     def passes(self, draw: Draw) -> list[Pass]:

@@ -25,6 +25,7 @@ class Joint(Objective, name="joint"):
 
     keep: int | None = None
 
+    label = "Joint"
     replays = "each"
     stores_all = True
 

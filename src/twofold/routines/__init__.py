@@ -1,11 +1,19 @@
 """Routines, the "how": what happens to the gradient between `backward` and the parameter update.
 
-One file a routine; a file added here is found.
+One file per routine; a file added here is found.
 """
 
-from twofold.discovery import import_all
+from typing import TYPE_CHECKING, Any
+
+from twofold.discovery import exported, import_all
 from twofold.routines.base import Needs, Routine, Step
 
 import_all(__name__, __path__)
+globals().update(exported(Routine))  # Gem, Agem, ...
 
 __all__ = ["Needs", "Routine", "Step"]
+__all__ += [*exported(Routine)]
+
+if TYPE_CHECKING:  # what files define here is found when it runs
+
+    def __getattr__(name: str) -> Any: ...

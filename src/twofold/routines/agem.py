@@ -30,6 +30,7 @@ class Agem(Routine, name="agem"):
 
     reference: Literal["objective", "frozen"] = "objective"
 
+    label = "A-GEM"
     once = True
 
     def asks(self) -> Needs:

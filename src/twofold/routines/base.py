@@ -1,11 +1,13 @@
-"""What a routine is, and what one iteration hands to it."""
+"""Routines decide how a gradient is followed; a Step is what one iteration hands to them."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Flag, auto
+from functools import reduce
 from typing import ClassVar
 
 import numpy as np
@@ -13,8 +15,9 @@ import torch
 from torch import Tensor
 
 from twofold.benchmarks import Batch
-from twofold.component import Component
+from twofold.cost import Load
 from twofold.errors import UserError, closest
+from twofold.method import Part
 from twofold.models.flat import FlatModel
 from twofold.streams import stream
 
@@ -28,7 +31,7 @@ class Needs(Flag):
     NOTHING = 0
     OLD = auto()  # g_old, the gradient of the objective's own old-data loss
     FROZEN_OLD = auto()  # the replay batch's gradient from a pass of its own, batch norm frozen
-    PER_TASK = auto()  # G, one reference gradient a past task, batch norm frozen
+    PER_TASK = auto()  # G, one reference gradient per past task, batch norm frozen
     MEMORY = auto()  # examples of the memory itself
     ELSEWHERE = auto()  # the objective's gradient at other weights
 
@@ -89,7 +92,7 @@ HOOKS = ("direct", "step_size", "momentum", "after_step", "start", "start_task",
 DOES_NOTHING = "sgd"  # and is meant to
 
 
-class Routine(Component, kind="routine"):
+class Routine(Part, kind="routine"):
     """The "how". Subclass it, overriding only what you need; see docs/routines.md.
 
     In every iteration the loop calls, for each routine of the chain in the order written,
@@ -100,6 +103,7 @@ class Routine(Component, kind="routine"):
     needs: ClassVar[Needs] = Needs.NOTHING
     scales: ClassVar[bool] = False  # whether `direct` changes the length of g, and no more
     once: ClassVar[bool] = False  # whether a second one, with nothing new to act on, is a mistake
+    first_task: ClassVar[bool] = False  # whether it changes training in the first task
 
     def __init_subclass__(cls, *, name: str | None = None, kind: str | None = None) -> None:
         if name not in (None, DOES_NOTHING) and not any(map(cls.overrides, HOOKS)):
@@ -110,13 +114,17 @@ class Routine(Component, kind="routine"):
         super().__init_subclass__(name=name, kind=kind)
 
     def asks(self) -> Needs:
-        """What this routine needs; override where it depends on the options."""
+        """Return what this routine needs; override it where that depends on the options."""
         return self.needs
+
+    def cost(self, task: int) -> Load:
+        """Return the load of an iteration beyond what `asks` implies."""
+        return Load()
 
     def check(self, before: Sequence[Routine], momentum: float) -> None:
         """Raise UserError where it makes no sense after these routines, or with this momentum."""
         if self.overrides("evaluated") and any(other.overrides("evaluated") for other in before):
-            raise UserError(f"{self.name}: another routine already says which weights are judged")
+            raise UserError(f"{self.name}: a different routine already sets the evaluated weights")
         if self.once:
             for other in reversed(before):
                 if type(other) is type(self):
@@ -157,9 +165,14 @@ class Routine(Component, kind="routine"):
 
     @contextmanager
     def evaluated(self, net: FlatModel) -> Iterator[None]:
-        """Around every evaluation: put in place the weights to be judged, then the old ones.
+        """Put the weights to be evaluated in place around every evaluation, then the old ones.
 
-        Where a routine overrides this, the weights that are trained are judged as well, and their
-        accuracies recorded as `raw_accuracy_k`.
+        If a routine overrides this, the trained weights are evaluated as well, and their
+        accuracies are recorded as `raw_accuracy_k`.
         """
         yield
+
+
+def needs_of(routines: Sequence[Routine]) -> Needs:
+    """Return what a chain asks for: all that any of its routines does."""
+    return reduce(operator.or_, (routine.asks() for routine in routines), Needs.NOTHING)

@@ -23,6 +23,7 @@ class Clip(Routine, name="clip"):
 
     limit: float = 1.0
 
+    first_task = True
     scales = True
     once = True
 

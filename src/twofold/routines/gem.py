@@ -1,6 +1,6 @@
-"""GEM (Lopez-Paz and Ranzato, 2017): one constraint a past task.
+"""GEM (Lopez-Paz and Ranzato, 2017): one constraint per past task.
 
-Equations (6)-(10) of the paper's appendix D. The projected gradient is the solution of
+Equations (13)-(17) of the paper's appendix D. The projected gradient is the solution of
 
     minimise_gbar  1/2 ||g - gbar||^2    subject to   <gbar, g_k> >= 0  for all k < t,
 
@@ -48,6 +48,7 @@ class Gem(Routine, name="gem"):
     references: Literal["independent", "cumulative"] = "independent"
     ridge: float = 1e-3
 
+    label = "GEM"
     needs = Needs.PER_TASK
 
     def __post_init__(self) -> None:

@@ -29,6 +29,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.hooks import RemovableHandle
 
 from twofold.component import require
+from twofold.cost import Load
 from twofold.errors import UserError
 from twofold.models.flat import FlatModel
 from twofold.routines.base import Needs, Routine, Step
@@ -49,6 +50,7 @@ class Lpr(Routine, name="lpr"):
     every: int = 10
     examples: int = 256
 
+    label = "LPR"
     needs = Needs.MEMORY
     context = ("_layers",)
 
@@ -71,6 +73,10 @@ class Lpr(Routine, name="lpr"):
         for k, inverse in self._inverses.items():
             self._layers[k].precondition(direction, inverse)
         return direction
+
+    def cost(self, task: int) -> Load:
+        """Return the load of what the memory feeds into each layer."""
+        return Load(evaluated=self.examples / self.every) if task > 1 else Load()
 
     def _renew(self, net: FlatModel, x: Tensor) -> None:
         """P^-1 of every layer, from what these images feed into it."""

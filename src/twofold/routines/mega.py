@@ -35,6 +35,7 @@ class Mega(Routine, name="mega"):
 
     scheme: Literal["I", "II"] = "II"
 
+    label = "MEGA"
     needs = Needs.OLD
 
     def direct(self, g: Tensor, step: Step) -> Tensor:

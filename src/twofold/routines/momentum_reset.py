@@ -15,7 +15,7 @@ from twofold.routines.base import Routine, Step
 
 @dataclass
 class MomentumReset(Routine, name="momentum-reset"):
-    """Starts every task with its own first gradient alone. `--reset-momentum` adds this routine."""
+    """Starts every later task with its own first gradient alone."""
 
     once = True
 

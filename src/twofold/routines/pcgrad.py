@@ -30,6 +30,7 @@ Array = NDArray[np.float64]
 class Pcgrad(Routine, name="pcgrad"):
     """Gradient surgery on g and the past tasks' gradients."""
 
+    label = "PCGrad"
     needs = Needs.PER_TASK
 
     def direct(self, g: Tensor, step: Step) -> Tensor:

@@ -28,6 +28,8 @@ class Sam(Routine, name="sam"):
 
     rho: float = 0.05
 
+    label = "SAM"
+    first_task = True
     needs = Needs.ELSEWHERE
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Progress of runs on stderr: lines that move in a terminal, plain lines elsewhere."""
+"""Progress of runs: moving lines in a terminal and in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from twofold.component import plain
 from twofold.experiments.config import Config
-from twofold.experiments.engine import Status
-from twofold.experiments.runs import Run
-from twofold.report.cells import Cell
-from twofold.report.tables import results
+from twofold.experiments.execution import Finished
+from twofold.experiments.runs import result_text
+from twofold.options import options
+from twofold.training import Progress as TrainingProgress
 
 LINE_EVERY = 30.0  # seconds between two plain lines about one run
 
 
 class Display:
-    """A watcher that shows all runs in one line, and each running run in one of its own.
+    """A watcher that shows all runs in one line, and each running run in a line of its own.
 
-    It keeps the summaries of those that finish, and the reasons of those that fail.
+    It keeps the folders of runs that finish, and the reasons of those that fail.
 
-    json: print each summary on stdout, a line a run.
+    json: print each summary on stdout, a line per run.
     also: called with the folder of each run that finishes.
     """
 
@@ -39,13 +40,13 @@ class Display:
         also: Callable[[Path], None] = lambda folder: None,
     ) -> None:
         self._configs = configs
-        self._names = [escape(name) for name in _names(configs)]
+        self._names = [escape(name) for name in run_names(configs)]
         self._console, self._json, self._also = console, json, also
-        self._lines = not console.is_terminal
+        self._lines = not (console.is_terminal or console.is_jupyter)
         self._bars: dict[int, TaskID] = {}
         self._spoken: dict[int, float] = {}
         self._busy: set[int] = set()
-        self.summaries: list[dict[str, Any]] = []
+        self.folders: dict[int, Path] = {}
         self.failures: dict[int, str] = {}
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -54,7 +55,7 @@ class Display:
             TimeRemainingColumn(compact=True),
             console=console,
             disable=self._lines,
-            redirect_stdout=False,  # it is the results', also where it is not a terminal
+            redirect_stdout=False,  # it belongs to the results, also where it is not a terminal
             redirect_stderr=False,
         )
         self._all = self._progress.add_task("all runs", total=len(configs), where="")
@@ -76,31 +77,28 @@ class Display:
         self._bars[index] = self._progress.add_task(self._names[index], total=None, where="")
         self._count()
 
-    def progressed(self, index: int, status: Status) -> None:
-        where = (
-            f"task {status.task}, {status.iteration}/{status.iterations}, {status.accuracy:.1f}%"
-        )
-        self._progress.update(
-            self._bars[index], completed=status.iteration, total=status.iterations, where=where
-        )
+    def progressed(self, index: int, progress: TrainingProgress) -> None:
+        done, total = progress.iteration, progress.iterations
+        where = f"task {progress.task}, {done}/{total}, {progress.accuracy:.1f}%"
+        self._progress.update(self._bars[index], completed=done, total=total, where=where)
         if self._lines and time.monotonic() - self._spoken[index] >= LINE_EVERY:
             self._spoken[index] = time.monotonic()
             self._say(index, where)
 
-    def finished(self, index: int, summary: dict[str, Any], folder: Path, there: bool) -> None:
-        self.summaries.append(summary)
+    def finished(self, index: int, finished: Finished) -> None:
+        self.folders[index] = finished.folder
         self._ended(index)
         if self._json:
-            print(json.dumps({**summary, "folder": str(folder)}), flush=True)
-        self._also(folder)
-        result = result_text(Run(self._configs[index], summary, {}))
-        self._say(index, result + ("  (was there already)" if there else ""))
+            print(json.dumps({**finished.summary, "folder": str(finished.folder)}), flush=True)
+        self._also(finished.folder)
+        before = "  (was there already)" if finished.state == "there" else ""
+        self._say(index, result_text(self._configs[index], finished.summary) + before)
 
     def busy(self, index: int) -> None:
         self._progress.remove_task(self._bars.pop(index))
         if index not in self._busy:
             self._busy.add(index)
-            self._say(index, "another process is at it")
+            self._say(index, "a different process is training it")
 
     def retried(self, index: int, why: str) -> None:
         self._progress.remove_task(self._bars.pop(index))
@@ -112,13 +110,13 @@ class Display:
         self._say(index, f"failed: {why} (log: {log})")
 
     def _ended(self, index: int) -> None:
-        if index in self._bars:  # one that was there already never started
+        if index in self._bars:  # a run that was there already never started
             self._progress.remove_task(self._bars.pop(index))
         self._progress.advance(self._all)
         self._count()
 
     def _count(self) -> None:
-        where = f"{len(self.summaries)} done, {len(self._bars)} running"
+        where = f"{len(self.folders)} done, {len(self._bars)} running"
         if self.failures:
             where += f", {len(self.failures)} failed"
         self._progress.update(self._all, where=where)
@@ -127,21 +125,21 @@ class Display:
         self._console.print(f"{self._names[index]}: {escape(what)}", soft_wrap=True)
 
 
-def _names(configs: Sequence[Config]) -> list[str]:
-    """Method and seed, and whatever else tells the runs apart."""
-    settings = ("benchmark", "mode", "profile", "lr", "batch_size")
-    varying = [name for name in settings if len({getattr(c, name) for c in configs}) > 1]
-    labels = {"lr": "lr ", "batch_size": "batch "}
+def run_names(configs: Sequence[Config]) -> list[str]:
+    """Return method and seed of each run, after the options that tell the runs apart."""
+    varying = [
+        each
+        for name, each in options(Config).items()
+        if name not in ("method", "seed") and each.role != "place"
+        if len({str(getattr(config, name)) for config in configs}) > 1
+    ]
 
     def name(config: Config) -> str:
-        words = [f"{labels.get(key, '')}{getattr(config, key)}" for key in varying]
+        words = [
+            value if each.hint is str else f"{each.column} {value}"
+            for each in varying
+            for value in [plain(getattr(config, each.name))]
+        ]
         return " ".join([*words, config.method, f"seed {config.seed}"])
 
     return [name(config) for config in configs]
-
-
-def result_text(run: Run) -> str:
-    """`MIN 83.1  AVG 93.6`, with a sign where MIN is a bound, and a word where a run diverged."""
-    diverged = "  diverged" if run.summary["diverged"] else ""
-    low, average = results(Cell((run,)))
-    return f"MIN {low}  AVG {average}{diverged}"

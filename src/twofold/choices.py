@@ -1,0 +1,12 @@
+"""The choices that options offer. They import nothing, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Mode = Literal["offline", "online"]
+Scenario = Literal["domain", "class"]
+Whitening = Literal["train", "published"]
+Grouping = Literal["class-task", "class"]
+Precision = Literal["fp32", "bf16"]
+Kept = Literal["none", "end", "switches"]

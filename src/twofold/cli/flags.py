@@ -1,0 +1,125 @@
+"""Flags from the descriptions of options: what an option is stands with the option."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, get_args, get_origin
+
+from twofold.cli.parsing import Parser
+from twofold.errors import UserError
+from twofold.experiments.options import Request
+from twofold.options import Option, options
+
+Group = Callable[[str], Any]  # the argument group with a heading
+
+MOST_SEEDS = 10_000
+FILTERS = [each for each in options(Request).values() if not each.several and each.flag is not None]
+
+
+def groups_of(parser: Parser) -> Group:
+    """Return a function that gives a parser one argument group per heading."""
+    made: dict[str, Any] = {}
+
+    def group(title: str) -> Any:
+        if title not in made:
+            made[title] = parser.add_argument_group(title)
+        return made[title]
+
+    return group
+
+
+def add_flags(group: Group, known: Iterable[Option]) -> None:
+    """Add a flag for one value of each option."""
+    for option in known:
+        if option.flag is None:
+            continue
+        shape: dict[str, Any] = {"dest": option.name, "help": option.help}
+        if option.hint is bool:
+            shape |= {"action": "store_true", "default": None}
+        elif option.several:
+            shape |= {"action": "append", "metavar": option.metavar}
+        else:
+            shape |= {"metavar": option.metavar or _metavar(option)}
+        group(option.group).add_argument(option.flag_text, **shape)
+
+
+def add_filters(group: Any, known: Iterable[Option], help: str | None = None) -> None:
+    """Add a flag for several values of each option; a method is written once per flag."""
+    for option in known:
+        flag, shape = option.flag_text, {"dest": option.name, "action": "append"}
+        if option.name == "method":
+            once = help and "only this one; may be repeated"
+            group.add_argument(flag, metavar="METHOD", help=once, **shape)
+        else:
+            action = group.add_argument(flag, metavar=f"{_metavar(option)},...", help=help, **shape)
+            action.reader = _reader(option)
+
+
+def _metavar(option: Option) -> str:
+    if get_origin(option.hint) is Literal:
+        return "|".join(get_args(option.hint))
+    if int in (option.hint, *get_args(option.hint)):
+        return "N"
+    return option.metavar or option.name.upper()
+
+
+def _reader(option: Option) -> Callable[[str], list[Any]]:
+    return lambda text: [option.value(word.strip(), text=True) for word in text.split(",")]
+
+
+def given(args: argparse.Namespace, known: Iterable[Option]) -> dict[str, Any]:
+    """Return the values that were given, checked."""
+    found = {option: getattr(args, option.name, None) for option in known}
+    return {
+        option.name: option.value(text, text=not isinstance(text, bool))
+        for option, text in found.items()
+        if text is not None
+    }
+
+
+def given_filters(args: argparse.Namespace, known: Iterable[Option]) -> dict[str, list[Any]]:
+    """Return the values that were given for each filter, checked."""
+    found: dict[str, list[Any]] = {}
+    for option in known:
+        texts = getattr(args, option.name, None) or []
+        if option.name == "method":
+            values = [one_method(text) for text in texts]
+        else:
+            values = [value for text in texts for value in _reader(option)(text)]
+        if values:
+            found[option.name] = list(dict.fromkeys(values))
+    return found
+
+
+def one_method(text: str) -> str:
+    """Return a method. A comma belongs to its options, so it can't separate methods."""
+    several = re.split(r",(?![^(]*\))", text)
+    if len(several) > 1:
+        right = repeated("--method", [method.strip() for method in several])
+        raise UserError(f"--method takes one method: write {right}")
+    return text
+
+
+def repeated(flag: str, values: list[str]) -> str:
+    """Return `--method er --method er+gem`."""
+    return shlex.join(word for value in values for word in (flag, value))
+
+
+def add_seeds(group: Any, help: str, count_help: str) -> None:
+    """Add `--seed N,N,...` and `--seeds N`, of which one may be given."""
+    either = group.add_mutually_exclusive_group()
+    either.add_argument("--seed", metavar="N,N,...", action="append", help=help)
+    either.add_argument("--seeds", metavar="N", help=count_help)
+
+
+def seed_count(args: argparse.Namespace) -> int | None:
+    """Return how many seeds `--seeds` asks for."""
+    if args.seeds is None:
+        return None
+    count = Option("", name="seeds", hint=int).value(args.seeds, text=True)
+    if not 1 <= count <= MOST_SEEDS:
+        raise UserError(f"seeds must be from 1 to {MOST_SEEDS:,}, not {count}")
+    return int(count)

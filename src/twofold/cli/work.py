@@ -1,0 +1,40 @@
+"""What `run` and `study run` share: the flags of the work, and the work itself."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from twofold.cli.flags import add_flags, given, groups_of
+from twofold.cli.parsing import Parser
+from twofold.experiments.options import Work
+from twofold.options import options
+
+if TYPE_CHECKING:
+    from twofold.experiments.config import Config
+
+KNOWN = options(Work)
+
+
+def add_work_flags(parser: Parser) -> None:
+    add_flags(groups_of(parser), KNOWN.values())
+
+
+def train(configs: Sequence[Config], args: argparse.Namespace) -> int:
+    """Train what is not complete, and print a table; 1 if a run failed."""
+    from rich.console import Console
+
+    from twofold.experiments.running import STORE, run_all
+    from twofold.report.cells import cells
+    from twofold.report.tables import summary_tables
+
+    work = given(args, KNOWN.values())
+    runs = run_all(configs, **work, progress=True)
+    console = Console(stderr=bool(args.json), highlight=False)
+    for table in summary_tables(cells(runs)):
+        console.print(table)
+    if runs:
+        place = work.get("out", STORE)
+        console.print(f"The runs are in {place}/", soft_wrap=True, markup=False)
+    return 1 if runs.failures else 0

@@ -1,0 +1,126 @@
+"""The options of a run and of the work on runs, described once. They import no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from twofold.choices import Kept, Whitening
+from twofold.options import above, between, option
+from twofold.settings import LARGEST, TRAINING, Settings
+
+WORK = "where and how to work"
+
+EngineName = Literal["local", "ray", "inline"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Settings):
+    """What can be set for a run, beside its benchmark and its method."""
+
+    profile: str = option(
+        "paper",
+        help="paper (the text; default), or a profile of departures such as published",
+        role="name",
+        group=TRAINING,
+    )
+    whitening: Whitening = option(
+        "train",
+        help="with statistics of the training set (train; default) or published constants",
+        group=TRAINING,
+    )
+    start_from: Any = option(
+        None,
+        help="a run's folder or a safetensors file whose weights to start from",
+        role="place",
+        metavar="PATH",
+        group=TRAINING,
+    )
+    keep_weights: Kept = option(
+        "none",
+        help="keep trained weights: none (default), end, or switches (after every task)",
+        role="place",
+        group=TRAINING,
+    )
+    device: str = option("cpu", help="cpu (default), cuda, ...", role="place", group=TRAINING)
+    plugins: list[str] = option(
+        [],
+        help="your own components",
+        role="place",
+        metavar="FILE.py",
+        flag="--plugin",
+        group=TRAINING,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class What:
+    """What has no default."""
+
+    benchmark: str = option("", help="such as rotated-mnist", group=TRAINING, axis=True)
+    method: str = option(
+        "", help="such as er+gem(gamma=0.5)", role="name", group=TRAINING, axis=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(Options, What):
+    """A run as it is asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where data come from and runs go to, and what is shown meanwhile."""
+
+    data: Path | str | None = option(
+        None, help="folder with the dataset", metavar="DIR", group=WORK
+    )
+    out: Path | str | None = option(None, help="the run store (runs)", metavar="DIR", group=WORK)
+    checkpoint_every: float = option(
+        30.0,
+        help="seconds between two checkpoints of a run (default: 30)",
+        check=between(0, LARGEST),
+        metavar="SECONDS",
+        group=WORK,
+    )
+    progress: bool | None = option(
+        None, help="show progress (default: in a terminal and in a notebook)", flag=None
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(Options, Place):
+    """The keywords of `run`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work(Place):
+    """How many runs are trained: the keywords of `run_all`."""
+
+    workers: int | None = option(
+        None, help="processes (default: one per core)", check=between(1, 100_000), group=WORK
+    )
+    per_gpu: int | None = option(
+        None, help="this many runs at once on each GPU", check=between(1, 10_000), group=WORK
+    )
+    engine: EngineName = option(
+        "local",
+        help="local (default: processes here), ray (many machines) or inline (this process)",
+        group=WORK,
+    )
+    address: str | None = option(
+        None,
+        help="of a running Ray cluster (default: start one here)",
+        metavar="ADDRESS",
+        group=WORK,
+    )
+    gpus_per_run: float | None = option(
+        None, help="with Ray, such as 0.25", check=above(0, 1), metavar="FRACTION", group=WORK
+    )
+    tensorboard: Path | str | None = option(
+        None, help="also write the curves there", metavar="DIR", group=WORK
+    )
+    json: bool = option(
+        False, help="print one JSON object per finished run, on one line", group=WORK
+    )

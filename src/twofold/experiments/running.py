@@ -1,0 +1,170 @@
+"""`run` and `run_all`: what Python and the command line both call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from twofold import datasets
+from twofold.benchmarks import Benchmark, Recipe
+from twofold.component import Component
+from twofold.errors import UserError, missing
+from twofold.experiments.config import Config, configure
+from twofold.experiments.engine import Engine, InlineEngine, sparsely
+from twofold.experiments.execution import execute, run_when_free
+from twofold.experiments.local import LocalEngine
+from twofold.experiments.options import Place, RunOptions, Work
+from twofold.experiments.progress import Display
+from twofold.experiments.runs import Run, Runs
+from twofold.experiments.store import Store
+from twofold.experiments.studies import Study, load
+from twofold.experiments.tensorboard import check_installed, write_curves
+from twofold.method import Method
+from twofold.options import given_options, keywords_of, options
+from twofold.training import Progress
+
+STORE = Path("runs")  # where runs go unless `out` says otherwise
+
+
+@keywords_of(RunOptions).after_two
+def run(benchmark: str | Benchmark, method: str | Method | Component, **given: Any) -> Run:
+    """Train a method on a benchmark and evaluate it after every iteration.
+
+    With `out`, the run is found in that store, claimed, continued from its checkpoint or skipped,
+    as the command does. Without it, the run is trained in memory.
+
+    Args:
+        benchmark: A name such as `rotated-mnist`, or a `Benchmark` of your own tensors.
+        method: Text such as `er+gem(gamma=0.5)`, or a value such as `Er() + Gem(gamma=0.5)`.
+        given: The options of a run, which `twofold run --help` explains; `data`, the folder with
+            the dataset; `out`, a run store; `progress`, whether to show progress (by default in
+            a terminal and in a notebook).
+    """
+    checked = given_options(RunOptions, given)
+    place = Place(**{name: checked.pop(name) for name in options(Place) if name in checked})
+    config = configure(benchmark, method, **checked)
+    with _display([config], place) as display:
+        display.started(0)
+
+        def tell(progress: Progress) -> None:
+            display.progressed(0, progress)
+
+        if place.out is None:
+            return execute(config, as_path(place.data), sparsely(tell))
+        store = Store(place.out)
+        store.prepare()
+        every = place.checkpoint_every
+        finished = run_when_free(config, store, as_path(place.data), sparsely(tell), every)
+        display.finished(0, finished)
+    return Run.load(finished.folder)
+
+
+@keywords_of(Work).after_one
+def run_all(runs: str | Study | Config | Iterable[Config | Study], **given: Any) -> Runs:
+    """Train all runs of a list or a study; those in the store already are not trained again.
+
+    Args:
+        runs: Configurations (from `configure`), studies, or the name or file of a study.
+        given: `out`, the run store (`runs`); `workers`, how many processes; `engine`, one of
+            `local`, `ray` and `inline` (this process alone); and the other options that
+            `twofold run --help` lists under "where and how to work".
+
+    Returns:
+        The complete runs in the order of the list. `Runs.failures` names those that failed.
+    """
+    work = Work(**given_options(Work, given))
+    configs = listed(runs)
+    store, data = Store(work.out or STORE), as_path(work.data)
+    for name in dict.fromkeys(map(_dataset, configs)):
+        if name is not None:
+            datasets.load(name, data)  # once, before the workers do
+    engine = engine_of(work, configs)
+    also = _to_tensorboard(as_path(work.tensorboard))
+    store.prepare()
+    with _display(configs, work, work.json, also) as display:
+        engine.run(configs, store, data, display)
+    complete = [Run.load(folder) for _, folder in sorted(display.folders.items())]
+    failures = {configs[index].folder_name(): why for index, why in display.failures.items()}
+    return Runs(complete, failures)
+
+
+def listed(runs: str | Study | Config | Iterable[Config | Study]) -> list[Config]:
+    """Return the configurations of a list, a study or a study's name; each once."""
+    if isinstance(runs, str):
+        runs = load(runs)
+    if isinstance(runs, Config | Study):
+        runs = [runs]
+    configs: dict[str, Config] = {}
+    for each in runs:
+        if not isinstance(each, Config | Study):
+            raise UserError(f"runs are configurations or studies, not {each!r}"[:100])
+        own = each.configs() if isinstance(each, Study) else [each]
+        configs |= {config.identity(): config for config in own}
+    return list(configs.values())
+
+
+def as_path(place: Path | str | None) -> Path | None:
+    return None if place is None else Path(place)
+
+
+def _dataset(config: Config) -> str | None:
+    """Return the dataset that a run reads; None for one that brings its own."""
+    return None if config.own else Recipe.find(config.benchmark).dataset
+
+
+def _display(
+    configs: Sequence[Config],
+    place: Place,
+    json: bool = False,
+    also: Callable[[Path], None] = lambda folder: None,
+) -> Display:
+    console = Console(stderr=True, highlight=False)
+    watched = console.is_terminal or console.is_jupyter
+    console.quiet = not (watched if place.progress is None else place.progress)
+    return Display(configs, console, json, also)
+
+
+def _to_tensorboard(folder: Path | None) -> Callable[[Path], None]:
+    """Return what else to do with the folder of a run that has finished."""
+    if folder is None:
+        return lambda run: None
+    check_installed()
+    return lambda run: write_curves(Run.load(run), folder)
+
+
+def engine_of(work: Work, configs: Sequence[Config]) -> Engine:
+    """Return the engine that the options ask for."""
+    if work.engine == "ray":
+        return _ray_engine(work)
+    if work.address is not None or work.gpus_per_run is not None:
+        raise UserError("address and gpus per run belong to the engine ray")
+    in_memory = any(config.own or config.start_from.startswith("memory:") for config in configs)
+    if work.engine == "inline" or in_memory:  # no worker could see what is in memory here
+        return InlineEngine(work.checkpoint_every)
+    return LocalEngine(work.workers or os.cpu_count() or 1, _gpus(work), work.checkpoint_every)
+
+
+def _gpus(work: Work) -> list[str]:
+    if work.per_gpu is None:
+        return []
+    if not torch.cuda.is_available():
+        raise UserError("per gpu needs a GPU, and there is none here")
+    return [f"cuda:{k}" for k in range(torch.cuda.device_count())] * work.per_gpu
+
+
+def _ray_engine(work: Work) -> Engine:
+    if work.per_gpu is not None:
+        raise UserError("per gpu belongs to the engine local: set gpus per run, such as 0.25")
+    try:
+        from twofold.experiments.ray_engine import RayEngine
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise missing("the ray engine needs Ray", "ray") from None
+    gpus = work.gpus_per_run or 0.0
+    return RayEngine(work.address, work.workers, gpus, work.checkpoint_every)

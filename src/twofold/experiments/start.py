@@ -1,0 +1,63 @@
+"""The weights that a run starts from: those of a run, of a file, or of a network in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from twofold.errors import UserError
+from twofold.experiments import weights
+
+
+@dataclass(frozen=True)
+class Start:
+    """A name for some weights, and their digest; both are empty for a random initialisation."""
+
+    name: str = ""
+    digest: str = ""
+
+    # Networks in memory, by digest: no file holds them.
+    _known: ClassVar[dict[str, dict[str, Tensor]]] = {}
+
+    @classmethod
+    def read(cls, source: Any) -> Start:
+        """Find weights: a path, a run with kept weights, a module or its state dict."""
+        if source is None or source == "":
+            return cls()
+        if isinstance(source, str | Path):
+            file = weights.file_of(Path(source))
+            return cls(str(source), weights.digest(weights.read(file)))
+        state = _state(source)
+        digest = weights.digest(state)
+        cls._known[digest] = state
+        return cls(f"memory:{digest}", digest)
+
+    def weights(self) -> dict[str, Tensor] | None:
+        """Return the weights; None for a random initialisation."""
+        if not self.name:
+            return None
+        if self.name.startswith("memory:"):
+            if self.digest not in self._known:
+                raise UserError("the weights to start from are not in this process")
+            return self._known[self.digest]
+        state = weights.read(weights.file_of(Path(self.name)))
+        if weights.digest(state) != self.digest:
+            raise UserError(f"the weights of {self.name} have changed since the run was configured")
+        return state
+
+
+def _state(source: Any) -> dict[str, Tensor]:
+    if isinstance(source, nn.Module):
+        return {name: value.detach().cpu() for name, value in source.state_dict().items()}
+    if isinstance(source, dict) and all(isinstance(value, Tensor) for value in source.values()):
+        return dict(source)
+    if hasattr(source, "weights"):
+        found: dict[str, Tensor] = source.weights()
+        return found
+    raise UserError(
+        "start from a run that kept its weights, a safetensors file, a module or its state dict, "
+        f"not {type(source).__name__}"
+    )

@@ -1,0 +1,67 @@
+"""What an iteration trains on: step 1 of the paper's algorithms 2 and 3."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from twofold.benchmarks import Batch, Benchmark
+from twofold.benchmarks.base import Rows
+from twofold.memory import Memory, sample
+from twofold.objectives import Draw, Objective
+from twofold.routines import Needs
+from twofold.settings import Settings
+from twofold.streams import stream
+
+
+class Sampler:
+    """Draws the batches of each iteration, as functions of seed, task and iteration alone."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        objective: Objective,
+        needs: Needs,
+        memory: Memory,
+        settings: Settings,
+    ) -> None:
+        self._benchmark, self._objective, self._needs = benchmark, objective, needs
+        self._memory, self._settings = memory, settings
+        self._order: tuple[tuple[int, int], Rows] | None = None  # of which task and epoch
+
+    def draw(self, task: int, n: int, rows: Rows) -> Draw:
+        """Draw the current batch and what the objective and the routines replay."""
+        seed, b, needs = self._settings.seed, self._settings.batch_size, self._needs
+        augmentation = stream(seed, "augmentation", task, n)
+
+        def batch(rows: Rows) -> Batch:
+            return self._objective.augmented(self._benchmark.train.batch(rows), augmentation)
+
+        draw = Draw(task, n, batch(self._current(task, n, rows)))
+        replays = self._objective.replays
+        if task == 1 or (replays == "nothing" and not needs & Needs.REPLAY):
+            return draw
+        random = stream(seed, "replay", task, n)
+        if replays == "each" or Needs.PER_TASK in needs:
+            parts = [part for part in self._memory.draw_each(b, random) if len(part)]
+            pooled = np.concatenate(parts)
+            old = pooled if replays == "each" else sample(pooled, b, random)
+            if Needs.PER_TASK in needs:
+                draw.references = [batch(part) for part in parts]
+        else:
+            old = self._memory.draw(b, random)
+        if replays != "nothing" or needs & (Needs.OLD | Needs.FROZEN_OLD):
+            draw.old = batch(old)
+        return draw
+
+    def _current(self, task: int, n: int, rows: Rows) -> Rows:
+        """Return the rows of the n-th batch: a new order every epoch, without a partial batch."""
+        b = self._settings.batch_size
+        epoch, position = divmod(n - 1, len(rows) // b)
+        if self._order is None or self._order[0] != (task, epoch):
+            random = stream(self._settings.seed, "batches", task, epoch)
+            self._order = (task, epoch), random.permutation(rows)
+        return self._order[1][position * b : (position + 1) * b]
+
+    def remembered(self, random: np.random.Generator, count: int) -> Batch:
+        """Draw examples of the memory itself."""
+        return self._benchmark.train.batch(self._memory.draw(count, random))

@@ -1,0 +1,100 @@
+"""The settings of training: all that is neither the benchmark nor the method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from twofold.choices import Grouping, Mode, Precision
+from twofold.evaluation.schedule import Schedule
+from twofold.options import above, between, from_to_below, option
+
+SEED = 142  # the first of the seeds that `--seeds` counts
+LARGEST = 10**9  # of counts: beyond it, nothing fits a memory
+LARGEST_SEED = 2**32 - 1  # of numpy's legacy generator, which divides classes
+LARGEST_LR = 1e30  # a step beyond it could not be written in single precision
+
+TRAINING, EVALUATION = "what to train", "how to evaluate it"
+
+
+def _schedule(text: str) -> str | None:
+    Schedule.parse(text)  # which says what is wrong
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a method is trained and evaluated."""
+
+    mode: Mode = option(
+        "offline",
+        help="offline (many passes over a task; default) or online (one pass)",
+        group=TRAINING,
+        axis=True,
+    )
+    lr: float = option(
+        0.1,
+        help="learning rate (default: the method's, mostly 0.1 offline and 0.01 online)",
+        check=above(0, LARGEST_LR),
+        group=TRAINING,
+        axis=True,
+    )
+    batch_size: int = option(
+        128,
+        help="examples per batch (default: 128 offline; online the benchmark's, mostly 10)",
+        check=between(1, LARGEST),
+        label="batch",
+        group=TRAINING,
+        axis=True,
+    )
+    seed: int = option(
+        SEED,
+        help="these seeds (142)",
+        check=between(0, LARGEST_SEED),
+        group=TRAINING,
+        axis=True,
+    )
+    iterations: int | None = option(
+        None, help="at most N iterations per task", check=between(1, LARGEST), group=TRAINING
+    )
+    tasks: int | None = option(
+        None, help="only the first N tasks", check=between(1, LARGEST), group=TRAINING
+    )
+    momentum: float = option(
+        0.9, help="of SGD (default: 0.9)", check=from_to_below(0, 1), group=TRAINING
+    )
+    memory_per_class: int = option(
+        100,
+        help="examples stored per class, or per class and task (100)",
+        check=between(0, LARGEST),
+        group=TRAINING,
+    )
+    memory_grouping: Grouping = option(
+        "class-task",
+        help="what has a quota in memory: class-task (a class in a task; default) or class",
+        group=TRAINING,
+    )
+    eval_schedule: str = option(
+        "every",
+        help="every (default), every:10, or dense:100:10: each of a task's first 100 iterations, "
+        "then every 10th",
+        check=_schedule,
+        metavar="SCHEDULE",
+        group=EVALUATION,
+    )
+    eval_size: int = option(
+        1000, help="test images per task (1000)", check=between(1, LARGEST), group=EVALUATION
+    )
+    eval_precision: Precision = option(
+        "fp32",
+        help="fp32 (default), or bf16 with checks, which is faster on some processors",
+        group=EVALUATION,
+    )
+
+    @property
+    def schedule(self) -> Schedule:
+        return Schedule.parse(self.eval_schedule)
+
+    def iterations_of(self, examples: int, offline_iterations: int) -> int:
+        """Return the iterations of a task: online one pass, without the last partial batch."""
+        count = examples // self.batch_size if self.mode == "online" else offline_iterations
+        return min(count, self.iterations or count)
