@@ -16,7 +16,8 @@ import torch
 
 from twofold import Benchmark, Method, Recipe, UserError
 from twofold.models import reduced_resnet18
-from twofold.training import Settings, Training
+from twofold.settings import Settings
+from twofold.training import Training
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,11 @@ def _peak() -> float:
         for k in range(10)
     )
     benchmark = Benchmark("like", "class", train, test, tasks, reduced_resnet18, 10)
-    short = {"iterations": 2, "tasks": 4, "eval_every": 2}  # more of the same needs no more
+    short = {
+        "iterations": 2,
+        "tasks": 4,
+        "eval_schedule": "every:2",
+    }  # more of the same needs no more
     run(benchmark, "er", mode="online", batch_size=10, lr=0.01, **short)
     return (_highest() - train.images.nbytes - test.images.nbytes) / 1e6
 

@@ -16,7 +16,7 @@ from commandline import HALF, PER_CLASS, TINY, Command, Outcome, tiny
 from twofold.cli import main
 from twofold.experiments import estimate, local
 from twofold.experiments.config import Config
-from twofold.experiments.execution import make_in_store
+from twofold.experiments.execution import run_in_store
 from twofold.experiments.store import Store
 
 
@@ -93,7 +93,7 @@ class Here:
     def run(self, configs: list[Config], store: Store, data: Path | None, watcher: Any) -> None:
         for index, config in enumerate(configs):
             watcher.started(index)
-            made = make_in_store(config, store, data, lambda progress: None)
+            made = run_in_store(config, store, data, lambda progress: None)
             watcher.finished(index, made.summary, made.folder, made.state == "there")
 
 

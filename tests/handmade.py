@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from twofold.experiments.config import configure, paper_seeds
+from twofold.experiments.config import configure, usual_seeds
 from twofold.experiments.runs import Run
 from twofold.report.cells import Cell, cells
 
@@ -51,7 +51,7 @@ def seeded(
 ) -> list[Run]:
     """A run for each value, with the paper's seeds in turn; AVG is ten above MIN if not given."""
     finals = avgs if avgs is not None else [low + 10 for low in lows]
-    seeds = paper_seeds(len(lows))
+    seeds = usual_seeds(len(lows))
     return [
         made(method, low, avg, seed=seed, **options)
         for low, avg, seed in zip(lows, finals, seeds, strict=True)

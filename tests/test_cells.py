@@ -54,7 +54,7 @@ def test_runs_that_differ_in_their_seed_are_one_cell() -> None:
         {"profile": "published"},
         {"iterations": 20},
         {"tasks": 2},
-        {"eval_every": 10},
+        {"eval_schedule": "every:10"},
         {"eval_schedule": "dense:50:5"},
         {"eval_size": 100},
         {"memory_per_class": 10},
@@ -117,7 +117,7 @@ def test_how_many_diverged() -> None:
     ("options", "complete"),
     [
         ({}, True),
-        ({"eval_every": 10}, False),
+        ({"eval_schedule": "every:10"}, False),
         ({"eval_schedule": "dense:100:10"}, False),
         ({"eval_schedule": "dense:100:1"}, True),
     ],
@@ -148,7 +148,12 @@ def configs_of(command: str, monkeypatch: pytest.MonkeyPatch) -> list[Config]:
     [
         {"method": "er"},
         {"method": "er+gem(gamma=0.1,when=always)", "lr": 0.01, "profile": "published"},
-        {"method": "er", "benchmark": "split-cifar100", "mode": "online", "eval_every": 10},
+        {
+            "method": "er",
+            "benchmark": "split-cifar100",
+            "mode": "online",
+            "eval_schedule": "every:10",
+        },
         {"method": "er", "memory_grouping": "class", "iterations": 20, "reset_momentum": True},
     ],
     ids=["usual", "gamma", "online", "special"],

@@ -25,7 +25,8 @@ from twofold.experiments import config, studies
 from twofold.experiments.config import Config, configure
 from twofold.objectives import Objective
 from twofold.routines import Routine
-from twofold.training import Settings, Training
+from twofold.settings import Settings
+from twofold.training import Training
 
 pytest_plugins = ("commandline_fixtures",)
 
@@ -225,14 +226,22 @@ def test_the_recorded_command_names_the_plugin(configs_of: Any, half: Path) -> N
 def test_iterations_of_a_task(
     online: bool, cap: int | None, batch_size: int, iterations: int
 ) -> None:
-    settings = Settings(online, 0.1, batch_size, 142, iterations=cap, tasks=2, eval_size=5)
+    settings = Settings(
+        mode="online" if online else "offline",
+        lr=0.1,
+        batch_size=batch_size,
+        seed=142,
+        iterations=cap,
+        tasks=2,
+        eval_size=5,
+    )
     result = Training(class_benchmark(), Objective.find("er").make({}), [], settings).run()
     assert np.bincount(result.curves["task"].astype(int)).tolist() == [0, iterations, iterations]
 
 
 def test_iterations_is_a_cap_offline_too() -> None:
     """`at most N a task`, says the help: 100 is not a wish for more than the benchmark's 12."""
-    settings = Settings(False, 0.1, 7, 142, iterations=100, tasks=2, eval_size=5)
+    settings = Settings(lr=0.1, batch_size=7, seed=142, iterations=100, tasks=2, eval_size=5)
     training = Training(class_benchmark(), Objective.find("er").make({}), [], settings)
     assert training._iterations(60) == 12
 

@@ -16,7 +16,8 @@ from twofold.experiments import checkpoints
 from twofold.method import Method
 from twofold.objectives import Objective
 from twofold.routines import Routine
-from twofold.training import Progress, Result, Settings, Training
+from twofold.settings import Settings
+from twofold.training import Progress, Result, Training
 
 OBJECTIVES, ROUTINES = sorted(Objective.known), sorted(Routine.known)
 FROM_THE_START = {"clip", "sam"}  # all others leave the first task alone
@@ -69,8 +70,12 @@ def train(method: str, where: str, **options) -> tuple[Training, Result, list[to
     def keep(progress: Progress) -> None:
         weights.append(training.net.values.clone())
 
-    options = {"iterations": ITERATIONS, "eval_every": 2, "memory_per_class": 10} | options
-    settings = Settings(**{"online": False, "lr": 0.02, "batch_size": 8, "seed": 3} | options)
+    options = {
+        "iterations": ITERATIONS,
+        "eval_schedule": "every:2",
+        "memory_per_class": 10,
+    } | options
+    settings = Settings(**{"lr": 0.02, "batch_size": 8, "seed": 3} | options)
     training = Training(PLACES[where], objective, routines, settings, keep)
     for routine in routines:
         routine.direct = _watched(routine.direct)
@@ -182,7 +187,9 @@ def test_a_run_goes_on_from_the_middle_of_a_task(routine, tmp_path):
     """What a routine keeps between iterations is in the checkpoint, all of it."""
 
     def made() -> Training:
-        settings = Settings(False, 0.02, 8, seed=3, iterations=ITERATIONS, memory_per_class=10)
+        settings = Settings(
+            lr=0.02, batch_size=8, seed=3, iterations=ITERATIONS, memory_per_class=10
+        )
         return Training(
             PLACES["class-norm"], *Method.parse(f"er+{chain(routine)}").make(), settings
         )
@@ -249,7 +256,7 @@ def test_gradients_that_are_not_finite_are_counted(routine):
 
 @pytest.mark.parametrize(("examples", "batch", "count"), [(60, 8, 7), (60, 10, 6), (60, 60, 1)])
 def test_online_is_one_pass_without_the_last_partial_batch(examples, batch, count):
-    _, result, _ = train("er", "class", online=True, iterations=None, batch_size=batch)
+    _, result, _ = train("er", "class", mode="online", iterations=None, batch_size=batch)
     assert len(result.curves["loss"]) == TASKS * count
 
 
@@ -258,8 +265,8 @@ def test_modes_and_limits_say_how_many_iterations_there_are():
         "offline": train("er", "class", iterations=None),
         "offline, fewer": train("er", "class", iterations=5),
         "offline, more": train("er", "class", iterations=20),
-        "online, fewer": train("er", "class", online=True, iterations=5),
-        "online, no more": train("er", "class", online=True, iterations=20),
+        "online, fewer": train("er", "class", mode="online", iterations=5),
+        "online, no more": train("er", "class", mode="online", iterations=20),
         "fewer tasks": train("er", "class", tasks=2),
     }
     assert {name: len(result.curves["loss"]) for name, (_, result, _) in counts.items()} == {
@@ -273,11 +280,11 @@ def test_modes_and_limits_say_how_many_iterations_there_are():
 
 
 @pytest.mark.parametrize("objective", sorted(Objective.known))
-@pytest.mark.parametrize("online", [True, False])
-def test_how_many_iterations_there_will_be_is_known_from_the_start(objective, online):
+@pytest.mark.parametrize("mode", ["online", "offline"])
+def test_how_many_iterations_there_will_be_is_known_from_the_start(objective, mode):
     """Also where examples are held out: of 90 a task, `bic` trains on 84."""
     told: list[Progress] = []
-    settings = Settings(online=online, lr=0.02, batch_size=8, seed=3, memory_per_class=20)
+    settings = Settings(mode=mode, lr=0.02, batch_size=8, seed=3, memory_per_class=20)
     parts = Method.parse(objective).make()
     Training(class_benchmark(examples=90), *parts, settings, told.append).run()
     assert {progress.iterations for progress in told} == {told[-1].iteration}

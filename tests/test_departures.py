@@ -138,7 +138,7 @@ def test_only_seeds_that_both_have_count() -> None:
     assert (low.interval, low.p) == (None, None)
 
 
-@pytest.mark.parametrize("other", [{"lr": 0.01}, {"eval_every": 10}, {"momentum": 0.5}])
+@pytest.mark.parametrize("other", [{"lr": 0.01}, {"eval_schedule": "every:10"}, {"momentum": 0.5}])
 def test_all_else_must_be_the_same(other: dict[str, Any]) -> None:
     code = seeded("er", TEXT, memory_grouping="class")
     assert effects(gathered(seeded("er", TEXT, **other), code)) == []
@@ -157,7 +157,7 @@ def test_departures_add_up_and_each_is_compared_with_the_text() -> None:
 
 
 def made_effects() -> list[Effect]:
-    less = {"eval_every": 10, "eval_size": 100}
+    less = {"eval_schedule": "every:10", "eval_size": 100}
     code = seeded("er", [81.0, 83.0, 85.0], memory_grouping="class", **less)
     return effects(gathered(seeded("er", TEXT, **less), code))
 

@@ -13,7 +13,8 @@ from torch import nn
 
 from twofold import Benchmark
 from twofold.method import Method
-from twofold.training import Settings, Training
+from twofold.settings import Settings
+from twofold.training import Training
 
 METHODS = ["er", "er+gem", "er+agem", "er+sam", "er+lpr(every=2)", "joint", "der(augment=none)"]
 
@@ -33,9 +34,7 @@ def benchmark() -> Benchmark:
 
 
 def training(method: str, seed: int = 3, **options) -> Training:
-    settings = Settings(
-        online=False, lr=0.05, batch_size=10, seed=seed, iterations=4, momentum=0.0, **options
-    )
+    settings = Settings(lr=0.05, batch_size=10, seed=seed, iterations=4, momentum=0.0, **options)
     return Training(benchmark(), *Method.parse(method).make(), settings)
 
 
@@ -58,7 +57,7 @@ def test_the_seed_decides_what_is_dropped(method):
 
 def test_neither_evaluation_nor_what_others_draw_changes_it():
     plain = end("er")
-    assert torch.equal(end("er", eval_every=3), plain)
+    assert torch.equal(end("er", eval_schedule="every:3"), plain)
     assert torch.equal(end("er", every=lambda: torch.rand(5)), plain)
 
 

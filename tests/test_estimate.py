@@ -16,7 +16,8 @@ from twofold.experiments import estimate
 from twofold.experiments.config import configure
 from twofold.experiments.estimate import PAPER, Estimator, Load, Sizes, Speed, spoken
 from twofold.models import FlatModel
-from twofold.training import Settings, Training
+from twofold.settings import Settings
+from twofold.training import Training
 
 pytest_plugins = ("commandline_fixtures",)
 
@@ -24,7 +25,7 @@ pytest_plugins = ("commandline_fixtures",)
 def works(method: str, task: int, batch_norm: bool) -> tuple[float, ...]:
     """Passes, images in them and images without gradients of an iteration, batch size 10."""
     done = estimate.iteration(*Method.parse(method).make(), task, 10, batch_norm)
-    return done.passes, done.images, done.judged
+    return done.passes, done.images, done.evaluated
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_the_work_of_an_iteration_in_the_third_task(
     ],
 )
 def test_the_images_are_those_that_training_forwards(method: str, batch_norm: bool) -> None:
-    settings = Settings(online=True, lr=0.01, batch_size=10, seed=1)
+    settings = Settings(mode="online", lr=0.01, batch_size=10, seed=1)
     benchmark = class_benchmark(norm=batch_norm)
     training = Training(benchmark, *Method.parse(method).make(), settings)
     for task in (1, 2):
@@ -95,7 +96,7 @@ SMALL = Sizes(train=105, test=40, classes=5, image=(1, 4, 4))
         # 7 iterations a task; 3 evaluations (after 3, 6 and 7) of 20 images a task, and all 40
         ("er", {}, Load(7 * 3, 7 * (10 + 20 + 20), (1 + 2 + 3) * (3 * 20 + 40))),
         ("er", {"tasks": 2}, Load(7 * 2, 7 * (10 + 20), (1 + 2) * (3 * 20 + 40))),
-        ("finetune", {"eval_every": 1}, Load(21, 210, 6 * (7 * 20 + 40))),
+        ("finetune", {"eval_schedule": "every:1"}, Load(21, 210, 6 * (7 * 20 + 40))),
         # one pass over 105 images is 10 batches, unless 7 are the most
         ("finetune", {"mode": "online"}, Load(21, 210, 6 * (3 * 20 + 40))),
         ("finetune", {"mode": "online", "iterations": None}, Load(30, 300, 6 * (4 * 20 + 40))),
@@ -106,7 +107,7 @@ SMALL = Sizes(train=105, test=40, classes=5, image=(1, 4, 4))
     ],
 )
 def test_the_work_of_a_run(method: str, options: dict[str, Any], wanted: Load) -> None:
-    usual = {"batch_size": 10, "iterations": 7, "eval_every": 3, "eval_size": 20}
+    usual = {"batch_size": 10, "iterations": 7, "eval_schedule": "every:3", "eval_size": 20}
     config = configure("rotated-mnist", method, **{**usual, **options})
     assert estimate.load_of(config, SMALL, batch_norm=False) == wanted
 
@@ -142,7 +143,7 @@ def test_a_larger_network_is_slower(monkeypatch: pytest.MonkeyPatch) -> None:
         estimate.calibrate(FlatModel(nn.Sequential(nn.Flatten(), nn.Linear(49, width))), (1, 7, 7))
         for width in (2, 2000)
     )
-    assert 0 < small.judged < large.judged
+    assert 0 < small.evaluated < large.evaluated
     assert large.image > 0
 
 

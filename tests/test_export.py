@@ -27,7 +27,7 @@ def whole_run(method: str, seed: int, length: int = 300) -> Run:
     """As training leaves it: with losses, what was projected, and raw accuracies for `ema`."""
     table = gap_accuracies(length, 3, seed)
     table[:, 6::7] = np.nan  # not evaluated, as may be but at the ends of tasks
-    run = made_run(method, table, seed, eval_every=7)
+    run = made_run(method, table, seed, eval_schedule="every:7")
     random = np.random.default_rng(seed)
     own = {
         name: random.random(length, np.float32)

@@ -212,7 +212,10 @@ def test_the_papers_gamma_study_is_drawn_beside_runs_of_its_kind(profile):
         ({"memory_per_class": 50}, []),
         ({"mode": "online"}, []),
         ({"eval_size": 200}, ["avg"]),  # AVG is on the whole test sets
-        ({"eval_every": 2}, ["min", "avg"]),  # and the note says that MIN is an upper bound
+        (
+            {"eval_schedule": "every:2"},
+            ["min", "avg"],
+        ),  # and the note says that MIN is an upper bound
     ],
     ids=lambda value: "-".join(value),
 )

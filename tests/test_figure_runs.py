@@ -37,7 +37,7 @@ def test_runs_of_a_method_may_differ_in_their_seed_only(options, message):
 
 def test_of_runs_that_were_judged_or_shortened_in_several_ways_the_fullest_are_shown():
     """All have four iterations here; the last accuracy tells them apart."""
-    fewer = two_tasks("er", [nan, 60, nan, 80], eval_every=2)
+    fewer = two_tasks("er", [nan, 60, nan, 80], eval_schedule="every:2")
     every = two_tasks("er", [50, 60, 70, 81])
     short = two_tasks("er", [50, 60, 70, 82], iterations=2)
     for runs in ([fewer, every, short], [short, every, fewer]):
@@ -186,7 +186,7 @@ def test_the_notes_say_what_was_left_out():
     often = "judged every 2 iterations and at the end of each task only: the deepest drop may be"
     missed = f"{often} missed, and MIN is an upper bound"
     seed = "rotated-mnist, offline, lr 0.1, batch size 128: one seed"
-    alone = [two_tasks("er", thinned, eval_every=2)]
+    alone = [two_tasks("er", thinned, eval_schedule="every:2")]
     assert note(gap_figure(alone)) == f"{seed} {missed}"
     assert note(gap_figure([*alone, two_tasks("joint", every)])) == f"{seed} er: {missed}"
 

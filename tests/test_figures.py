@@ -115,13 +115,13 @@ def test_zooms_end_where_the_tasks_do_or_what_was_judged_one_by_one(length, sche
 
 
 def test_zooms_of_few_evaluations_far_apart_have_all_fifty():
-    run = two_tasks("er", [50.0] * 120, eval_every=20)
+    run = two_tasks("er", [50.0] * 120, eval_schedule="every:20")
     (zoom,) = panels(gap_figure([run]), "zoom")
     assert list(zoom.get_xticks()) == [0, 50]
 
 
 def test_iterations_that_were_not_evaluated_are_left_out():
-    run = two_tasks("er", [nan, 60, 90, nan, 80, 84], eval_every=2)
+    run = two_tasks("er", [nan, 60, 90, nan, 80, 84], eval_schedule="every:2")
     figure = gap_figure([run])
     assert curves(panels(figure, "whole")[0])[BLACK] == ([2, 3, 5, 6], [60, 90, 80, 84])
     assert curves(panels(figure, "zoom")[0])[BLACK] == ([0, 2, 3], [90, 80, 84])

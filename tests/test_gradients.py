@@ -23,7 +23,8 @@ from twofold.objectives.er import Er
 from twofold.objectives.finetune import Finetune
 from twofold.objectives.joint import Joint
 from twofold.routines import Needs, Routine, Step
-from twofold.training import Settings, Training, initialised
+from twofold.settings import Settings
+from twofold.training import Training, initialised
 
 BENCHMARKS = {norm: class_benchmark(norm=norm) for norm in (False, True)}
 with_and_without_norm = pytest.mark.parametrize("norm", [False, True], ids=["plain", "norm"])
@@ -283,7 +284,7 @@ def watched(method: str, needs: Needs, norm: bool) -> list[Seen]:
             return g
 
     Watch.needs = needs
-    settings = Settings(False, 0.05, 5, seed=0, iterations=3, eval_every=3)
+    settings = Settings(lr=0.05, batch_size=5, seed=0, iterations=3, eval_schedule="every:3")
     Training(BENCHMARKS[norm], objective, [Watch()], settings).run()
     assert len(seen) == 6
     return seen
@@ -341,7 +342,7 @@ class Meter:
 def cost(method: str, norm: bool) -> Meter:
     """Of three tasks with three iterations of batch size 5."""
     objective, routines = Method.parse(method).make()
-    settings = Settings(online=False, lr=0.05, batch_size=5, seed=0, iterations=3, eval_every=3)
+    settings = Settings(lr=0.05, batch_size=5, seed=0, iterations=3, eval_schedule="every:3")
     training = Training(BENCHMARKS[norm], objective, routines, settings)
     meter = Meter(training.net.module)
     training.run()

@@ -10,7 +10,8 @@ from toys import domain_benchmark
 
 from twofold.discovery import import_file
 from twofold.method import Method
-from twofold.training import Settings, Training
+from twofold.settings import Settings
+from twofold.training import Training
 
 pytest_plugins = ("commandline_fixtures",)
 
@@ -20,7 +21,7 @@ PLUGIN = Path(__file__).parent.parent / "docs" / "heavier_er.py"
 def weights(method: str) -> torch.Tensor:
     """After ten iterations of each of two tasks."""
     objective, routines = Method.parse(method).make()
-    settings = Settings(False, 0.05, 5, seed=0, iterations=10, eval_every=10)
+    settings = Settings(lr=0.05, batch_size=5, seed=0, iterations=10, eval_schedule="every:10")
     training = Training(domain_benchmark(tasks=2), objective, routines, settings)
     training.run()
     return training.net.values.clone()

@@ -13,7 +13,8 @@ from toys import class_benchmark, domain_benchmark
 
 import twofold
 from twofold import Draw, Method, Needs, Objective, Routine, Step, Term, UserError
-from twofold.training import Settings, Training
+from twofold.settings import Settings
+from twofold.training import Training
 
 ITERATIONS, B = 6, 8
 
@@ -88,7 +89,7 @@ def own_components():
 def train(method: str, benchmark=None, **options):
     objective, routines = Method.parse(method).make()
     options = {"lr": 0.02, "iterations": ITERATIONS, "momentum": 0.0} | options
-    settings = Settings(online=False, batch_size=B, seed=0, **options)
+    settings = Settings(batch_size=B, seed=0, **options)
     training = Training(benchmark or class_benchmark(), objective, routines, settings)
     return training, training.run()
 
@@ -157,7 +158,7 @@ def test_a_ramp_scales_the_steps_after_a_switch():
     for method in ("er", "er+ramp(steps=4)"):
         objective, routines = Method.parse(method).make()
         sizes = moved[method] = []
-        settings = Settings(False, 0.02, B, seed=0, iterations=ITERATIONS, momentum=0.0)
+        settings = Settings(lr=0.02, batch_size=B, seed=0, iterations=ITERATIONS, momentum=0.0)
         Training(class_benchmark(), objective, [*routines, Ruler(sizes)], settings).run()
     assert moved["er"] == pytest.approx(3 * ITERATIONS * [0.02], rel=1e-3)
     ramp = [0.005, 0.01, 0.015, 0.02, 0.02, 0.02]
@@ -193,7 +194,7 @@ def test_the_objective_prepares_for_evaluation_with_the_weights_to_be_judged():
     objective.before_evaluation = lambda: seen.append(
         torch.equal(objective.net.values, average.average)
     )
-    settings = Settings(False, 0.02, B, seed=0, iterations=ITERATIONS)
+    settings = Settings(lr=0.02, batch_size=B, seed=0, iterations=ITERATIONS)
     Training(class_benchmark(), objective, [average], settings).run()
     # Before each evaluation of the average, and then of the weights that are trained.
     assert seen == 3 * (ITERATIONS + 1) * [True, False]
@@ -243,7 +244,7 @@ def test_routines_of_a_chain_act_in_the_order_written():
     first, last = Keep(), Keep()
     objective, _ = Method.parse("finetune").make()
     chain = [first, Named("a", 2.0, 0.0), Named("b", 1.0, 1.0), last]
-    settings = Settings(False, 0.01, B, seed=0, iterations=1, tasks=1)
+    settings = Settings(lr=0.01, batch_size=B, seed=0, iterations=1, tasks=1)
     Training(class_benchmark(), objective, chain, settings).run()
     assert calls == [
         *("start a", "start b", "task a", "task b"),
@@ -280,7 +281,7 @@ class NeedsBoth(Routine):
 def test_what_is_asked_for_is_there_from_the_second_task_on(method):
     objective, _ = Method.parse(method).make()
     routine = NeedsBoth()
-    settings = Settings(False, 0.02, B, seed=0, iterations=2)
+    settings = Settings(lr=0.02, batch_size=B, seed=0, iterations=2)
     Training(class_benchmark(), objective, [routine], settings).run()
     assert routine.seen == 2 * [(1, False, 0)] + 2 * [(2, True, 1)] + 2 * [(3, True, 2)]
 
@@ -298,7 +299,7 @@ def test_what_is_not_asked_for_is_not_there(needs):
 
     Asks.needs = needs
     objective, _ = Method.parse("er").make()
-    settings = Settings(False, 0.02, B, seed=0, iterations=2)
+    settings = Settings(lr=0.02, batch_size=B, seed=0, iterations=2)
     Training(class_benchmark(), objective, [Asks()], settings).run()
     old, per_task = needs in (Needs.OLD, Needs.FROZEN_OLD), needs == Needs.PER_TASK
     assert set(seen) == {
@@ -321,7 +322,7 @@ def test_a_routine_may_draw_from_the_memory_and_for_itself():
     def run(seed: int):
         seen.clear()
         objective, _ = Method.parse("finetune").make()
-        settings = Settings(False, 0.02, B, seed=seed, iterations=2)
+        settings = Settings(lr=0.02, batch_size=B, seed=seed, iterations=2)
         training = Training(class_benchmark(), objective, [Draws()], settings)
         training.run()
         return training, dict(seen)
@@ -352,7 +353,7 @@ def references_seen(method: str) -> list[torch.Tensor]:
 
     for routine in routines:
         routine.direct = noted(routine.direct)
-    settings = Settings(False, 0.02, B, seed=0, iterations=2, tasks=2)
+    settings = Settings(lr=0.02, batch_size=B, seed=0, iterations=2, tasks=2)
     Training(class_benchmark(norm=True), objective, routines, settings).run()
     return seen
 

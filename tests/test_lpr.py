@@ -14,7 +14,8 @@ from twofold.method import Method
 from twofold.models import FlatModel, mlp, reduced_resnet18
 from twofold.routines.base import Step
 from twofold.routines.lpr import Lpr, layers
-from twofold.training import Settings, Training
+from twofold.settings import Settings
+from twofold.training import Training
 
 OMEGA = 0.7
 
@@ -172,7 +173,7 @@ def counting(every: int) -> list[tuple[int, int]]:
 
     step_of = [None]
     objective, _ = Method.parse("er").make()
-    settings = Settings(False, 0.02, 8, seed=0, iterations=7)
+    settings = Settings(lr=0.02, batch_size=8, seed=0, iterations=7)
     Training(class_benchmark(), objective, [Watching(every=every)], settings).run()
     return renewed
 
@@ -190,7 +191,7 @@ def test_old_outputs_change_less():
         objective, routines = Method.parse(method).make()
         benchmark, outputs = domain_benchmark(), []
         old = benchmark.train.batch(benchmark.tasks[0].train).x
-        settings = Settings(False, 0.02, 8, seed=0, iterations=12, tasks=2, momentum=0.0)
+        settings = Settings(lr=0.02, batch_size=8, seed=0, iterations=12, tasks=2, momentum=0.0)
         training = Training(benchmark, objective, routines, settings)
 
         def keep(training=training, old=old, outputs=outputs) -> None:

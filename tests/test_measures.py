@@ -377,7 +377,7 @@ def test_a_routine_that_stops_learning_shows(finished: Run) -> None:
 
 
 def test_a_thinned_run(finished: Run) -> None:
-    seldom = run(class_benchmark(), "er", batch_size=10, eval_every=4).measures
+    seldom = run(class_benchmark(), "er", batch_size=10, eval_schedule="every:4").measures
     for key in ("avg", "forgetting", "bwt", "new_accuracy"):
         assert seldom[key] == pytest.approx(finished.measures[key])
     assert seldom["min"] >= finished.measures["min"]

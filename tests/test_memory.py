@@ -13,8 +13,9 @@ from twofold.benchmarks import Task
 from twofold.errors import UserError
 from twofold.memory import Memory, sample
 from twofold.method import Method
+from twofold.settings import Settings
 from twofold.streams import stream
-from twofold.training import Settings, Training
+from twofold.training import Training
 
 NONE = np.empty(0, np.int64)
 
@@ -178,8 +179,13 @@ def test_a_sample_leaves_its_source_alone():
 
 def stored_by(method: str, seed: int = 0, benchmark=None, **options) -> Training:
     objective, routines = Method.parse(method).make()
-    options = {"memory_per_class": 10, "iterations": 2, "eval_every": 2, "tasks": 2} | options
-    settings = Settings(online=False, lr=0.01, batch_size=5, seed=seed, **options)
+    options = {
+        "memory_per_class": 10,
+        "iterations": 2,
+        "eval_schedule": "every:2",
+        "tasks": 2,
+    } | options
+    settings = Settings(lr=0.01, batch_size=5, seed=seed, **options)
     training = Training(benchmark or class_benchmark(), objective, routines, settings)
     training.run()
     return training

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twofold.component import Part, split_parts
 from twofold.errors import UserError
-from twofold.method import Method
+from twofold.method import Method, split_text
 from twofold.objectives import Objective
 from twofold.objectives.der import Der
 from twofold.objectives.er import Er
@@ -212,7 +211,7 @@ PIECES += ["0.5", "-1", "nan", "1e999", "gama", "\n", "é", "\x00", "9" * 5000]
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_whatever_is_written_is_understood_or_refused(text):
     try:
-        parts = split_parts(text)
+        parts = split_text(text)
     except UserError:
         parts = None
     else:
@@ -227,8 +226,8 @@ def test_whatever_is_written_is_understood_or_refused(text):
 
 
 def test_parts():
-    assert split_parts("a+b(1, x=2+3)+c()") == [
-        Part("a"),
-        Part("b", ("1",), {"x": "2+3"}),
-        Part("c"),
+    assert split_text("a+b(1, x=2+3)+c()") == [
+        Piece("a"),
+        Piece("b", ("1",), {"x": "2+3"}),
+        Piece("c"),
     ]

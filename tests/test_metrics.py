@@ -16,7 +16,8 @@ from twofold.evaluation.metrics import (
     minimum_accuracies,
 )
 from twofold.method import Method
-from twofold.training import Settings, Training, initialised
+from twofold.settings import Settings
+from twofold.training import Training, initialised
 
 NAN = np.nan
 #   task, accuracy on tasks 1, 2, 3
@@ -96,7 +97,7 @@ def hard_benchmark(norm: bool = True) -> Benchmark:
 def trained(benchmark, **options) -> tuple[Training, object]:
     objective, routines = Method.parse("er").make()
     options = {"lr": 0.05, "batch_size": 20, "iterations": 10} | options
-    training = Training(benchmark, objective, routines, Settings(online=False, seed=0, **options))
+    training = Training(benchmark, objective, routines, Settings(seed=0, **options))
     return training, training.run()
 
 
@@ -135,7 +136,7 @@ def test_whole_test_sets_give_the_subset_curve_its_end():
 
 def test_seldom_evaluation_leaves_gaps_but_always_sees_the_ends_of_tasks():
     _, often = trained(hard_benchmark(), iterations=5)
-    _, seldom = trained(hard_benchmark(), iterations=5, eval_every=3)
+    _, seldom = trained(hard_benchmark(), iterations=5, eval_schedule="every:3")
     evaluated = ~np.isnan(seldom.curves["accuracy_1"])
     assert evaluated.tolist() == 3 * [False, False, True, False, True]
     for k in (1, 2, 3):

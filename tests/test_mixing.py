@@ -21,7 +21,8 @@ from twofold.routines.base import Step
 from twofold.routines.mega import Mega
 from twofold.routines.pcgrad import Pcgrad, weights
 from twofold.routines.soft_gem import SoftGem
-from twofold.training import Settings, Training
+from twofold.settings import Settings
+from twofold.training import Training
 
 seeds = st.integers(0, 2**31)
 quick = settings(max_examples=50, deadline=None, derandomize=True)
@@ -159,7 +160,7 @@ def test_mega_gets_the_loss_that_its_reference_is_the_gradient_of(objective):
             return super().direct(g, step)
 
     made, _ = Method.parse(objective).make()
-    settings = Settings(False, 0.02, 8, seed=0, iterations=3)
+    settings = Settings(lr=0.02, batch_size=8, seed=0, iterations=3)
     result = Training(class_benchmark(), made, [Watching()], settings).run()
     assert len(seen) == 6
     assert all(float(loss) > 0 for loss, _ in seen)

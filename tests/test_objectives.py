@@ -21,7 +21,8 @@ from twofold.objectives.der import Der
 from twofold.objectives.er import Er
 from twofold.objectives.finetune import Finetune
 from twofold.objectives.joint import Joint
-from twofold.training import Result, Settings, Training
+from twofold.settings import Settings
+from twofold.training import Result, Training
 
 CLASSES, OUTPUTS = 3, 9  # of a task; of all three tasks
 
@@ -30,7 +31,7 @@ def trained(
     objective: Objective, benchmark: Benchmark | None = None, tasks: int = 2, **options
 ) -> tuple[Training, Result]:
     options = {"lr": 0.05, "batch_size": 10, "iterations": 6, "memory_per_class": 10} | options
-    settings = Settings(online=False, seed=0, tasks=tasks, **options)
+    settings = Settings(seed=0, tasks=tasks, **options)
     training = Training(benchmark or class_benchmark(), objective, [], settings)
     return training, training.run()
 
@@ -318,7 +319,7 @@ def test_bic_is_judged_by_corrected_logits():
 
 def test_bic_validates_with_one_pass_over_the_held_out_images_an_evaluation():
     def evaluated_images(objective: Objective) -> int:
-        settings = Settings(False, 0.05, 10, seed=0, iterations=4, memory_per_class=20)
+        settings = Settings(lr=0.05, batch_size=10, seed=0, iterations=4, memory_per_class=20)
         training = Training(class_benchmark(), objective, [], settings)
         own, counts = training.net.module, []
 

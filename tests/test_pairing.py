@@ -12,8 +12,9 @@ from toys import class_benchmark, domain_benchmark
 from twofold.benchmarks import Batch
 from twofold.method import Method
 from twofold.objectives import Draw
+from twofold.settings import Settings
 from twofold.streams import stream
-from twofold.training import Settings, Training
+from twofold.training import Training
 
 METHODS = ["finetune", "er", "er+agem", "er+gem", "gem", "agem", "joint", "der", "der+agem", "bic"]
 B, ITERATIONS, TASKS = 8, 10, 3
@@ -45,7 +46,7 @@ def watched(method: str, seed: int = 0, benchmark=None, **options) -> Watched:
     tests: list[list[int]] = []
     test_batch = benchmark.test.batch
     benchmark.test.batch = lambda rows: (tests.append(list(map(int, rows))), test_batch(rows))[1]
-    options = {"online": False, "memory_per_class": 10, "eval_every": 5, "eval_size": 9} | options
+    options = {"memory_per_class": 10, "eval_schedule": "every:5", "eval_size": 9} | options
     options = {"iterations": ITERATIONS, "batch_size": B, "lr": 0.01} | options
     training = Training(benchmark, objective, routines, Settings(seed=seed, **options))
     run = Watched(training, training.net.values.clone())
@@ -106,7 +107,7 @@ def test_another_seed_is_another_run(runs, method):
 
 
 def test_chances_do_not_depend_on_the_learning_rate_or_on_evaluation(runs):
-    other = watched("er", lr=0.05, eval_every=1)
+    other = watched("er", lr=0.05, eval_schedule="every:1")
     assert other.new() == runs["er"].new()
     assert other.old() == runs["er"].old()
 

@@ -15,7 +15,8 @@ from twofold.evaluation.continual import Evaluator
 from twofold.evaluation.predictors import Audit, Checked, Plain, exact, rounded
 from twofold.experiments import checkpoints
 from twofold.models import FlatModel, mlp, reduced_resnet18
-from twofold.training import Settings, Training
+from twofold.settings import Settings
+from twofold.training import Training
 
 
 def identity(logits: torch.Tensor) -> torch.Tensor:
@@ -107,7 +108,9 @@ def test_an_audit_that_finds_nothing_leaves_the_margin():
 def test_where_two_weights_are_judged_both_are_audited(monkeypatch):
     """They are one evaluation: an audit of every second would else see the first alone."""
     monkeypatch.setattr(predictors, "AUDIT_EVERY", 2)
-    settings = Settings(False, 0.05, 10, seed=0, iterations=3, tasks=1, eval_precision="bf16")
+    settings = Settings(
+        lr=0.05, batch_size=10, seed=0, iterations=3, tasks=1, eval_precision="bf16"
+    )
     training = Training(class_benchmark(), *Method.parse("er+ema(0.9)").make(), settings)
     looked_at = []
     sure = training.evaluator._exact
@@ -269,7 +272,7 @@ def test_another_precision_is_refused(precision):
 
 def test_what_audits_have_found_survives_a_checkpoint(tmp_path):
     def training() -> Training:
-        settings = Settings(False, 0.05, 10, seed=0, iterations=6, eval_precision="bf16")
+        settings = Settings(lr=0.05, batch_size=10, seed=0, iterations=6, eval_precision="bf16")
         return Training(class_benchmark(), *Method.parse("er").make(), settings)
 
     untouched, stopped = training(), training()

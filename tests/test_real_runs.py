@@ -103,7 +103,7 @@ def test_a_run_that_diverges_says_so(build: Build) -> None:
             build("rotated-mnist"),
             "er",
             **{"mode": "online", "lr": 0.1, "batch_size": 10, "seed": seed},
-            **{"iterations": 150, "tasks": 2, "eval_every": 50},
+            **{"iterations": 150, "tasks": 2, "eval_schedule": "every:50"},
         )
         assert run.summary["diverged"], seed
         assert 5 < run.avg < 15
@@ -151,7 +151,7 @@ def test_online_is_one_pass(benchmark: str, batch_size: int, iterations: int, bu
 
 def test_bf16_evaluation_is_within_a_tenth_of_a_point_in_mid_training(need: Need) -> None:
     """Twice in each of two tasks of ER, for each task, on a thousand images of each."""
-    name, options = "split-cifar100", {"eval_precision": "bf16", "eval_every": 30}
+    name, options = "split-cifar100", {"eval_precision": "bf16", "eval_schedule": "every:30"}
     config = configure(name, "er", mode="online", iterations=60, tasks=2, **options)
     settings = config.settings()
     benchmark = Recipe.find(name).build(142, need("cifar100"))
@@ -160,7 +160,7 @@ def test_bf16_evaluation_is_within_a_tenth_of_a_point_in_mid_training(need: Need
     differences = []
 
     def compare(progress: Progress) -> None:
-        sure = exact.subset(progress.task, training.objective.judged)
+        sure = exact.subset(progress.task, training.objective.scores)
         differences.append(float((progress.accuracy - sure).abs().max()))
 
     training.report = compare

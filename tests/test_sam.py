@@ -14,7 +14,8 @@ from twofold.errors import UserError
 from twofold.method import Method
 from twofold.routines.base import Step
 from twofold.routines.sam import Sam
-from twofold.training import Settings, Training, initialised
+from twofold.settings import Settings
+from twofold.training import Training, initialised
 
 RHO, LR, B = 0.3, 0.02, 8
 
@@ -23,7 +24,7 @@ def trained(method: str, benchmark, watch=lambda draw: None, momentum: float = 0
     objective, routines = Method.parse(method).make()
     passes = objective.passes
     objective.passes = lambda draw: (watch(draw), passes(draw))[1]
-    settings = Settings(False, LR, B, seed=3, iterations=4, momentum=momentum)
+    settings = Settings(lr=LR, batch_size=B, seed=3, iterations=4, momentum=momentum)
     training = Training(benchmark, objective, routines, settings)
     return training, training.run()
 
@@ -83,7 +84,7 @@ def test_the_gradient_elsewhere_is_the_whole_objectives(objective):
             return direction
 
     made, _ = Method.parse(objective).make()
-    settings = Settings(False, LR, B, seed=3, iterations=2)
+    settings = Settings(lr=LR, batch_size=B, seed=3, iterations=2)
     Training(class_benchmark(), made, [Watching()], settings).run()
     for here, g, _ in slopes:
         torch.testing.assert_close(here, g, rtol=1e-3, atol=1e-6)

@@ -42,7 +42,7 @@ def test_what_can_not_be_read_is_refused(text):
 
 def test_two_answers_to_one_question_are_refused():
     with pytest.raises(UserError, match="leave eval every 10 out"):
-        configure("rotated-mnist", "er", eval_schedule="dense", eval_every=10)
+        configure("rotated-mnist", "er", eval_schedule="dense", eval_schedule="every:10")
 
 
 def test_a_run_is_judged_by_it_in_every_task():

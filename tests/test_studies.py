@@ -234,7 +234,7 @@ def test_every_option_of_a_run_can_be_said(written: Any) -> None:
     """
     (made,) = studies.load(written(text)).configs()
     assert made == configure(
-        "split-cifar100", "bic", mode="online", profile="published", tasks=2, eval_every=4,
+        "split-cifar100", "bic", mode="online", profile="published", tasks=2, eval_schedule="every:4",
         eval_size=5, memory_per_class=6, memory_grouping="class", whitening="train", momentum=0,
         reset_momentum=True,
     )  # fmt: skip
@@ -439,10 +439,10 @@ def test_what_is_replaced_holds_for_all_runs() -> None:
 def test_of_two_ways_to_say_when_to_judge_the_one_given_replaces_both() -> None:
     timing = studies.load("timing").replacing({"eval_schedule": "dense:10:500"})
     assert {(c.eval_schedule, c.eval_every) for c in timing.configs()} == {("dense:10:500", 1)}
-    sparse = studies.load("trajectories").replacing({"eval_every": 10})
+    sparse = studies.load("trajectories").replacing({"eval_schedule": "every:10"})
     assert {(c.eval_schedule, c.eval_every) for c in sparse.configs()} == {("every", 10)}
     with pytest.raises(UserError, match="leave eval every 2 out"):
-        studies.load("main").replacing({"eval_every": 2, "eval_schedule": "dense:10:5"})
+        studies.load("main").replacing({"eval_schedule": "every:2", "eval_schedule": "dense:10:5"})
     rest = studies.load("timing").replacing({"eval_size": 5})
     assert {c.eval_every for c in rest.configs()} == {1_000_000}
 

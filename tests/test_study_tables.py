@@ -110,7 +110,7 @@ def test_without_a_standard_error_nothing_is_bold() -> None:
 
 
 def test_runs_that_were_not_judged_alike_are_not_ranked() -> None:
-    thinned = seeded("er+gem", [90, 91], eval_every=10)
+    thinned = seeded("er+gem", [90, 91], eval_schedule="every:10")
     table = study_table("main", gathered(seeded("er", [80, 81]), thinned))
     assert not any(n.bold for n in table.numbers() if n.metric.name == "min")
     # AVG does not depend on the schedule.
@@ -206,7 +206,9 @@ def test_a_limit_that_limits_nothing_shortens_nothing() -> None:
 
 
 def test_min_of_a_thinned_evaluation_is_an_upper_bound() -> None:
-    table = study_table("main", gathered(seeded("er", [82, 84], [91, 92], eval_every=10)))
+    table = study_table(
+        "main", gathered(seeded("er", [82, 84], [91, 92], eval_schedule="every:10"))
+    )
     low, avg = number(table, "er"), number(table, "er", "avg")
     assert low.bound
     assert not avg.bound
@@ -219,7 +221,7 @@ def test_min_of_a_thinned_evaluation_is_an_upper_bound() -> None:
 
 
 def test_complete_evaluation_is_preferred_to_more_seeds() -> None:
-    thinned = seeded("er", [82, 84, 86], eval_every=10)
+    thinned = seeded("er", [82, 84, 86], eval_schedule="every:10")
     assert number(study_table("main", cells([*thinned, made(low=80)])), "er").value == (80, None)
 
 
@@ -374,7 +376,7 @@ def test_the_time_of_training() -> None:
 
 
 def test_time_is_taken_from_runs_that_were_made_for_it() -> None:
-    judged = timed("er", 50, 50, 50, 50, eval_every=1)
+    judged = timed("er", 50, 50, 50, 50, eval_schedule="every:1")
     table = study_table("timing", gathered(judged, timed("er", 10, 12)))
     assert number(table, "er", "seconds.training").value == (11, pytest.approx(1))
     alone = study_table("timing", gathered(judged))

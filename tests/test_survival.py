@@ -24,7 +24,8 @@ from toys import class_benchmark, domain_benchmark
 import twofold
 from twofold.experiments import checkpoints
 from twofold.method import Method
-from twofold.training import Settings, Training
+from twofold.settings import Settings
+from twofold.training import Training
 
 PLUGIN = Path(__file__).with_name("toy_plugin.py")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(PLUGIN.parent)}
@@ -82,9 +83,7 @@ def same(a: object, b: object) -> bool:
 
 def training(method: str) -> Training:
     benchmark = class_benchmark() if "bic" in method else domain_benchmark(norm=True)
-    settings = Settings(
-        online=False, lr=0.05, batch_size=10, seed=3, iterations=8, memory_grouping="class"
-    )
+    settings = Settings(lr=0.05, batch_size=10, seed=3, iterations=8, memory_grouping="class")
     return Training(benchmark, *Method.parse(method).make(), settings)
 
 

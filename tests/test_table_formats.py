@@ -38,7 +38,7 @@ def small() -> StudyTable:
     runs = [
         seeded("er", [82, 84], [91, 92]),
         seeded("er+gem", [80, 90], [93, 94]),
-        seeded("joint", [86, 87], eval_every=10),
+        seeded("joint", [86, 87], eval_schedule="every:10"),
     ]
     return study_table("main", gathered(*runs))
 

@@ -7,10 +7,10 @@ import io
 import pytest
 from handmade import made
 from rich.console import Console
+from twofold.report.progress import result_text
 
 from twofold.experiments.runs import Run
 from twofold.report.cells import cells
-from twofold.report.progress import result_text
 from twofold.report.tables import cell_text, run_table, summary_tables
 
 
@@ -112,7 +112,7 @@ def test_a_single_task_has_no_min() -> None:
 
 
 def test_min_of_a_thinned_evaluation_is_an_upper_bound() -> None:
-    _, row = rows([made("er", 80, 90, eval_every=10)])
+    _, row = rows([made("er", 80, 90, eval_schedule="every:10")])
     assert row == "er 0.1 128 ≤ 80.0 90.0 0.0% 1"
 
 
@@ -136,5 +136,5 @@ def test_a_long_method_is_told_from_another_in_a_narrow_terminal() -> None:
 def test_the_line_about_a_finished_run() -> None:
     assert result_text(made("er", 83.149, 93.55)) == "MIN 83.1  AVG 93.5"
     assert result_text(made("er", 80, 90, eval_schedule="dense")) == "MIN ≤ 80.0  AVG 90.0"
-    assert result_text(made("er", None, 93.6, eval_every=2)) == "MIN -  AVG 93.6"
+    assert result_text(made("er", None, 93.6, eval_schedule="every:2")) == "MIN -  AVG 93.6"
     assert result_text(made("er", 9.8, 9.8, diverged=True)) == "MIN 9.8  AVG 9.8  diverged"

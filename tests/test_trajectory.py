@@ -24,7 +24,8 @@ from twofold.routines.ema import Ema
 from twofold.routines.momentum_reset import MomentumReset
 from twofold.routines.rescale import Rescale
 from twofold.routines.warmup import Warmup
-from twofold.training import Settings, Training
+from twofold.settings import Settings
+from twofold.training import Training
 
 B, ITERATIONS = 8, 6
 vectors = st.tuples(st.integers(0, 2**31), st.floats(1e-6, 1e6))
@@ -38,7 +39,7 @@ def vector(seed: int, scale: float, size: int = 40) -> torch.Tensor:
 def train(method: str, *more: Routine, benchmark=None, **options):
     objective, routines = Method.parse(method).make()
     options = {"lr": 0.02, "iterations": ITERATIONS} | options
-    settings = Settings(online=False, batch_size=B, seed=0, **options)
+    settings = Settings(batch_size=B, seed=0, **options)
     training = Training(benchmark or class_benchmark(), objective, [*routines, *more], settings)
     return training, training.run()
 
@@ -282,9 +283,9 @@ def test_bias_correction_is_fitted_to_the_weights_that_are_judged():
     objective, evaluator, (ema,) = training.objective, training.evaluator, training.routines
     with ema.evaluated(training.net):
         objective.before_evaluation()
-        average, of_average = evaluator.full(3, objective.judged), objective._correction
+        average, of_average = evaluator.full(3, objective.scores), objective._correction
     objective.before_evaluation()
-    raw = evaluator.full(3, objective.judged)
+    raw = evaluator.full(3, objective.scores)
     assert of_average != objective._correction
     assert result.task_ends[-1] == average.tolist()
     assert result.raw_task_ends[-1] == raw.tolist()

@@ -188,7 +188,7 @@ def test_the_objective_must_be_the_same() -> None:
         {"memory_grouping": "class"},
         {"momentum": 0.5},
         {"iterations": 20},
-        {"eval_every": 10},
+        {"eval_schedule": "every:10"},
         {"eval_size": 100},
         {"profile": "published"},
     ],
@@ -324,7 +324,7 @@ def test_the_setting_at_which_plain_sgd_ends_highest_counts() -> None:
 
 
 def test_full_runs_go_before_smaller_ones() -> None:
-    small = ({"iterations": 20}, {"eval_every": 10})
+    small = ({"iterations": 20}, {"eval_schedule": "every:10"})
     runs = [seeded("er", PLAIN), seeded("er+gem", [81, 82, 84])]
     for options in small:
         runs += [seeded("er", [70.0] * 5, **options), seeded("er+gem", [90.0] * 5, **options)]
@@ -425,7 +425,10 @@ def test_where_holm_sees_more_than_the_interval_it_is_said() -> None:
 
 def test_min_of_a_thinned_evaluation_is_said_to_be_rough() -> None:
     low, avg = verdicts(
-        gathered(seeded("er", PLAIN, eval_every=10), seeded("er+gem", [81, 82, 84], eval_every=10))
+        gathered(
+            seeded("er", PLAIN, eval_schedule="every:10"),
+            seeded("er+gem", [81, 82, 84], eval_schedule="every:10"),
+        )
     )
     assert "Both MINs are upper bounds, judged every 10 iterations" in low.sentence
     assert "upper bound" not in avg.sentence

@@ -16,7 +16,8 @@ from toys import class_benchmark, domain_benchmark
 
 from twofold import Benchmark, Method
 from twofold.objectives import Draw
-from twofold.training import Result, Settings, Training, initialised
+from twofold.settings import Settings
+from twofold.training import Result, Training, initialised
 
 LR, SEED, ITERATIONS = 0.05, 3, 8
 MAKE = {"class": class_benchmark, "domain": domain_benchmark}
@@ -30,7 +31,7 @@ def ours(method: str, benchmark: Benchmark, momentum: float) -> tuple[Training, 
     objective, routines = Method.parse(method).make()
     draws, passes = [], objective.passes
     objective.passes = lambda draw: (draws.append(draw), passes(draw))[1]
-    settings = Settings(False, LR, 8, seed=SEED, iterations=ITERATIONS, momentum=momentum)
+    settings = Settings(lr=LR, batch_size=8, seed=SEED, iterations=ITERATIONS, momentum=momentum)
     training = Training(benchmark, objective, routines, settings)
     return training, training.run(), draws
 
