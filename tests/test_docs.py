@@ -84,7 +84,12 @@ def test_the_table_of_all_runs_has_each_tasks_part_of_min(tmp_path, monkeypatch)
     assert names["found"].tolist() == [pytest.approx(run.summary["minimum_of_task"][0])]
 
 
-@pytest.mark.parametrize("document", ["README.md", *map(str, Path("docs").glob("*.md"))])
+PAGES = [page for folder in ("docs", "replication") for page in (ROOT / folder).glob("*.md")]
+
+
+@pytest.mark.parametrize(
+    "document", ["README.md", *(page.relative_to(ROOT).as_posix() for page in sorted(PAGES))]
+)
 def test_links_between_documents_lead_somewhere(document):
     links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / document).read_text())
     missing = [link for link in links if not ((ROOT / document).parent / link).exists()]

@@ -15,7 +15,7 @@ def options(cell: Cell, component: str) -> dict[str, float]:
     return dict(cell.config.components).get(component, {})
 
 
-stored = cells(Store("results/gamma").runs())
+stored = cells(Store("replication/runs/gamma").runs())
 er = next(cell for cell in stored if cell.config.method == "er")
 heavier = {options(c, "heavier-er").get("gamma"): c for c in stored}
 gem = {options(c, "gem").get("gamma"): c for c in stored}

@@ -28,7 +28,7 @@ def place(run: Run) -> tuple[str, str, float]:
 runs = [
     run
     for store in ("departures", "checks")
-    for run in Store(f"results/{store}").runs()
+    for run in Store(f"replication/runs/{store}").runs()
     if run.config.method.startswith("er+gem") and "cifar" in run.config.benchmark
 ]
 print(markdown_table([HEAD, *map(row, sorted(runs, key=place))], left=4))

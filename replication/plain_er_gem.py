@@ -1,6 +1,6 @@
 """ER+GEM on online Domain CIFAR-100 as the authors' code has it, in plain PyTorch and quadprog.
 
-    python docs/plain_er_gem.py SEED
+    python replication/plain_er_gem.py SEED
 
 An independent check: of this package it has the reader of the data alone. It takes some 20 minutes.
 """

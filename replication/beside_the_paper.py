@@ -17,7 +17,7 @@ HEAD = ["method", "LR", "seeds", "here", "paper", "difference", "se", "typical s
 
 def ours(store: str) -> list[Run]:
     """Of ER's methods on offline Rotated MNIST."""
-    runs = Store(f"results/{store}").runs()
+    runs = Store(f"replication/runs/{store}").runs()
     runs = [r for r in runs if (r.config.benchmark, r.config.mode) == ("rotated-mnist", "offline")]
     return [run for run in runs if run.config.components[0][0] == "er"]
 
@@ -34,8 +34,10 @@ def spread(table: np.ndarray) -> tuple[float, float]:
 def luck(run: Run) -> float:
     """By how much the images judged are easier than the whole test sets, at the run's end."""
     whole = run.summary["accuracy_after_task"][-1]
-    judged = [run.curves[f"accuracy_{task}"][-1] for task in range(1, len(whole) + 1)]
-    return float(np.mean(judged) - np.mean(whole))
+    evaluated = [
+        np.asarray(run.curves[f"accuracy_{task}"])[-1] for task in range(1, len(whole) + 1)
+    ]
+    return float(np.mean(evaluated) - np.mean(whole))
 
 
 def setting(run: Run) -> tuple[str, float]:

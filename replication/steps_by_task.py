@@ -40,7 +40,7 @@ def order(run: Run) -> tuple[int, bool, int]:
 for shown in SHOWN:
     runs = [
         run
-        for run in Store("results/departures").runs()
+        for run in Store("replication/runs/departures").runs()
         if (run.config.benchmark, run.config.mode) == shown
         and run.config.method.partition("(")[0] in ("er", "er+gem")
     ]
