@@ -27,7 +27,7 @@ fmt: .venv/.tools
 bench: .venv/.package
 	$(BIN)/python bench
 
-# The tables and pictures in README.md and docs/, from the runs in results/.
+# The tables and pictures in README.md, docs/ and replication/, from the runs in replication/runs/.
 documents: .venv/.package
 	$(BIN)/python docs/build.py
 

@@ -1,16 +1,17 @@
-"""Make the tables and pictures of README.md and docs/*.md again, from the runs in results/.
+"""Rebuild the tables and pictures of README.md, docs/ and replication/ from their commands.
 
-They stand between two lines, which a reader of the page does not see:
+A block stands between two lines that a reader of the page does not see:
 
-    <!-- made by: twofold table main --runs results -->
+    <!-- made by: twofold table main --runs replication/runs/replication -->
 
     <!-- end -->
 
-A script of ours may stand there, too: `python docs/longest_steps.py`.
+The command may also be a script of the project: `python replication/findings.py`.
 
-`make documents` puts there what the command prints or, if it writes a picture (--output), that
-picture, with the description that is there already. `--check` changes nothing, and fails if a
-command prints something else by now or a picture is not there.
+`make documents` fills each block with what its command prints. If the command writes a picture
+(--output), the block shows that picture and keeps its description. Output without a Markdown table
+is shown as code. `--check` changes nothing, and fails if a block is out of date or a picture is
+missing.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
 from twofold.cli import main as twofold
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(
-    r"^<!-- made by: ((?:twofold|python docs/)[^\n]+) -->$(.*?)^<!-- end -->$", re.M | re.S
+    r"^<!-- made by: ((?:twofold |python (?:docs|replication)/)[^\n]+) -->$(.*?)^<!-- end -->$",
+    re.M | re.S,
 )
 EDGE = re.compile(r"^<!-- *(?:made by|end)\b", re.M)
 
@@ -40,16 +43,21 @@ def main(argv: Sequence[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="change nothing; fail if out of date")
     check: bool = parser.parse_args(argv).check
-    documents = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
-    with contextlib.chdir(root):  # commands name files and folders as seen from there
+    folders = (root / "docs", root / "replication")
+    documents = [root / "README.md", *(page for each in folders for page in pages(each))]
+    with contextlib.chdir(root):  # commands name files relative to the repository
         outdated = [place for document in documents for place in renew(document, check)]
     for place in outdated:
-        print(f"{place} {'is out of date' if check else 'was made again'}")
+        print(f"{place} {'is out of date' if check else 'was rebuilt'}")
     return 1 if check and outdated else 0
 
 
+def pages(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.md"))
+
+
 def renew(document: Path, check: bool) -> list[str]:
-    """The blocks of a document that were out of date, and still are after a check."""
+    """Rebuild the blocks of a document unless `check`, and return those that were out of date."""
     outdated: list[str] = []
 
     def renewed(block: re.Match[str]) -> str:
@@ -70,12 +78,14 @@ def renew(document: Path, check: bool) -> list[str]:
 
 
 def content(command: str, body: str, folder: Path, check: bool) -> str:
-    """What a document in `folder` is to show of a command; `body` is what it shows now."""
+    """Return what a document in `folder` shows for a command, where it now shows `body`."""
     picture = output_of(command)
     if picture is None:
         shown = printed(command).strip()
+        if not re.search(r"^\|", shown, re.M):
+            shown = f"```\n{shown}\n```"
     else:
-        if not check:  # not drawn for a check: it would differ where fonts do
+        if not check:  # a picture is not drawn for a check, because fonts differ between machines
             printed(command)
         description = re.match(r"!\[(.*?)\]", body)
         link = Path(os.path.relpath(picture, folder)).as_posix()
@@ -85,7 +95,7 @@ def content(command: str, body: str, folder: Path, check: bool) -> str:
 
 
 def output_of(command: str) -> Path | None:
-    """The file that a command writes."""
+    """Return the file that a command writes, or None."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-o", "--output", type=Path)
     output: Path | None = parser.parse_known_args(shlex.split(command))[0].output
@@ -94,11 +104,12 @@ def output_of(command: str) -> Path | None:
 
 @cache
 def printed(command: str) -> str:
-    """What a command prints when it is carried out here."""
+    """Return what a command prints."""
     program, *words = shlex.split(command)
     with contextlib.redirect_stdout(io.StringIO()) as out:
         if program == "python":
-            runpy.run_path(words[0])
+            with mock.patch.object(sys, "argv", words):
+                runpy.run_path(words[0])
         elif twofold(words):
             sys.exit(f"`{command}` failed")
     return out.getvalue()

@@ -29,7 +29,9 @@ def python_blocks(document: str) -> list[str]:
 def run_block(code: str, tmp_path: Path) -> str:
     script = tmp_path / "example.py"
     script.write_text(code)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=120, cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -37,13 +39,23 @@ def run_block(code: str, tmp_path: Path) -> str:
 @pytest.mark.real_data
 def test_the_readme_example_runs(need, tmp_path):
     need("mnist")
-    lines = run_block(python_blocks("README.md")[0], tmp_path).splitlines()
-    assert [line.split()[0] for line in lines] == ["er", "er+gem(gamma=0.5)", "er+halved"]
+    *lines, depth = run_block(python_blocks("README.md")[0], tmp_path).splitlines()
+    assert [line.split()[0] for line in lines] == ["er", "er+gem", "er+halved"]
     assert all(float(line.split("AVG ")[1].split()[0]) > 70 for line in lines)
+    assert float(depth) >= 0
+    assert (tmp_path / "halved.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.real_data
+def test_the_readme_example_with_several_runs_runs(need, tmp_path):
+    need("mnist")
+    run_block(python_blocks("README.md")[1], tmp_path)
+    assert len(twofold.Store(tmp_path / "runs").runs()) == 4
+    assert (tmp_path / "gap.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_readme_example_with_own_tensors_runs(tmp_path):
-    assert 0 <= float(run_block(python_blocks("README.md")[1], tmp_path)) <= 100
+    assert 0 <= float(run_block(python_blocks("README.md")[2], tmp_path)) <= 100
 
 
 def test_the_routine_of_contributing_works(tmp_path):
@@ -84,11 +96,25 @@ def test_the_table_of_all_runs_has_each_tasks_part_of_min(tmp_path, monkeypatch)
     assert names["found"].tolist() == [pytest.approx(run.summary["minimum_of_task"][0])]
 
 
-@pytest.mark.parametrize("document", ["README.md", *map(str, Path("docs").glob("*.md"))])
+PAGES = [page for folder in ("docs", "replication") for page in (ROOT / folder).glob("*.md")]
+
+
+@pytest.mark.parametrize(
+    "document", ["README.md", *(page.relative_to(ROOT).as_posix() for page in sorted(PAGES))]
+)
 def test_links_between_documents_lead_somewhere(document):
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / document).read_text())
-    missing = [link for link in links if not ((ROOT / document).parent / link).exists()]
-    assert not missing
+    page = ROOT / document
+    for link in re.findall(r"\]\((?!https?:)([^)]+)", page.read_text()):
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the names under which GitHub finds the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
 def test_the_listed_profiles_and_methods_exist():

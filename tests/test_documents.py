@@ -21,8 +21,8 @@ pytest_plugins = ("commandline_fixtures",)
 
 SCRIPT = Path(__file__).parent.parent / "docs" / "build.py"
 RUNS = "twofold runs show --json --runs out --method er"
-TABLE = "twofold table main --runs results"
-FIGURE = "twofold figure gap rotated-mnist --runs results --output docs/pictures/gap.png"
+TABLE = "twofold table main --runs replication/runs"
+FIGURE = "twofold figure gap rotated-mnist --runs replication/runs --output docs/pictures/gap.png"
 
 
 @pytest.fixture
@@ -38,7 +38,8 @@ def build() -> ModuleType:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A repository with runs of the paper's methods, and documents without blocks."""
-    store = Store(tmp_path / "results")
+    (tmp_path / "replication").mkdir()
+    store = Store(tmp_path / "replication" / "runs")
     store.prepare()
     for method in ("er", "er+gem"):
         store.save(made_run(method, gap_accuracies(60, 3, 1)))
@@ -68,10 +69,10 @@ def test_a_table_is_what_its_command_prints(
     assert "typed in" in page.read_text()
 
     assert build.main([], root) == 0
-    assert capsys.readouterr().out == f"docs/page.md:5: `{TABLE}` was made again\n"
-    table = twofold("table", "main", "--runs", root / "results").out
+    assert capsys.readouterr().out == f"docs/page.md:5: `{TABLE}` was rebuilt\n"
+    table = twofold("table", "main", "--runs", root / "replication" / "runs").out
     assert table.startswith("**ER")
-    table = table.replace(str(root / "results"), "results").strip()
+    table = table.replace(str(root / "replication" / "runs"), "replication/runs").strip()
     made = f"\n{table}\n\n<sub>Made by `{TABLE}`.</sub>\n"
     assert page.read_text() == f"# Page\n\nBefore.\n\n{block(TABLE, made)}\nAfter.\n"
     assert build.main(["--check"], root) == 0
@@ -86,7 +87,7 @@ def test_a_number_that_was_changed_is_found(
     page.write_text(block(TABLE) + block(TABLE.replace("main", "gamma")))
     build.main([], root)
     right = page.read_text()
-    number = f"{Store(root / 'results').runs()[0].avg:.1f}"
+    number = f"{Store(root / 'replication' / 'runs').runs()[0].avg:.1f}"
     assert number in right
     page.write_text(right[::-1].replace(number[::-1], "1.11", 1)[::-1])  # in the second
     capsys.readouterr()
@@ -100,13 +101,13 @@ def test_a_number_that_was_changed_is_found(
 def test_other_runs_make_a_document_out_of_date(build: ModuleType, root: Path) -> None:
     (root / "README.md").write_text(block(TABLE))
     build.main([], root)
-    Store(root / "results").save(made_run("er", gap_accuracies(60, 3, 2), seed=152))
+    Store(root / "replication" / "runs").save(made_run("er", gap_accuracies(60, 3, 2), seed=152))
     build.printed.cache_clear()
     assert build.main(["--check"], root) == 1
 
 
 def test_a_picture_is_drawn_and_shown(build: ModuleType, root: Path) -> None:
-    """By a document in docs/, and by one above it; who described it keeps their words."""
+    """By a document in docs/, and by one above it; a description is kept."""
     page, readme = root / "docs" / "page.md", root / "README.md"
     page.write_text(block(FIGURE))
     readme.write_text(block(FIGURE, "![What is to be seen](elsewhere.png)"))
@@ -128,12 +129,16 @@ def test_a_picture_is_drawn_and_shown(build: ModuleType, root: Path) -> None:
 
 
 def test_a_script_may_make_a_table(build: ModuleType, root: Path) -> None:
-    script = "from twofold import Store\nprint(len(Store('results').runs()), 'runs')\n"
-    (root / "docs" / "count.py").write_text(script)
-    (root / "README.md").write_text(block("python docs/count.py"))
+    script = (
+        "import sys\nfrom twofold import Store\n"
+        "print(len(Store('replication/runs').runs()), *sys.argv[1:])\n"
+    )
+    (root / "replication" / "count.py").write_text(script)
+    page = root / "replication" / "page.md"
+    page.write_text(block("python replication/count.py runs"))
     assert build.main(["--check"], root) == 1
     build.main([], root)
-    assert "\n2 runs\n" in (root / "README.md").read_text()
+    assert "\n```\n2 runs\n```\n" in page.read_text()
     assert build.main(["--check"], root) == 0
 
 
@@ -155,8 +160,8 @@ def test_real_runs(build: ModuleType, run_tiny: Command, tmp_path: Path) -> None
         ("<!-- end -->\n", "README.md: each <!-- made by"),
         (f"<!-- made by {TABLE} -->\n<!-- end -->\n", "README.md: each <!-- made by"),
         (f"<!-- made by: {TABLE} -->\n\n{block(TABLE)}", "README.md: each <!-- made by"),
-        (block("rm -r results"), "README.md: each <!-- made by"),
-        (block("twofold table mian --runs results"), "`twofold table mian --runs results` failed"),
+        (block("rm -r replication"), "README.md: each <!-- made by"),
+        (block("twofold table mian --runs runs"), "`twofold table mian --runs runs` failed"),
     ],
     ids=["no end", "no beginning", "no colon", "no end before another", "no twofold", "no table"],
 )
@@ -186,7 +191,7 @@ def test_a_column_of_one_letter_has_a_rule() -> None:
 def test_the_spread_of_min_is_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Into what runs with one seed share and a run's own, whatever methods have on average."""
     monkeypatch.chdir(SCRIPT.parent.parent)
-    spread = runpy.run_path("docs/beside_the_paper.py")["spread"]
+    spread = runpy.run_path("replication/beside_the_paper.py")["spread"]
     random = np.random.default_rng(1)
     table = random.normal(0, 3, 4000) + random.normal(0, 2, (12, 4000))
     table += np.linspace(0, 50, 12)[:, None]

@@ -84,7 +84,7 @@ def test_gradients_that_explode_are_projected_where_quadprog_gives_up():
             by_quadprog(G @ G.T + RIDGE * np.eye(3), G @ g, 0.5)
         except ValueError:
             given_up += 1
-    assert given_up > 10  # which docs/replication.md tells
+    assert given_up > 10  # as replication/appendix.md states
 
 
 def test_the_solver_minimises_the_dual_it_is_given():

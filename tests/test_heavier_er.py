@@ -1,4 +1,4 @@
-"""docs/heavier_er.py: plain SGD on its loss is what GEM does where no constraint binds."""
+"""replication/heavier_er.py: plain SGD on its loss is what GEM does where no constraint binds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from twofold.training import Training
 
 pytest_plugins = ("commandline_fixtures",)
 
-PLUGIN = Path(__file__).parent.parent / "docs" / "heavier_er.py"
+PLUGIN = Path(__file__).parent.parent / "replication" / "heavier_er.py"
 
 
 def weights(method: str) -> torch.Tensor:

@@ -1,8 +1,8 @@
-"""ER+GEM on online Domain CIFAR-100 as the authors' code has it, in plain PyTorch and quadprog.
+"""Train ER+GEM on online Domain CIFAR-100 like the authors' code, in plain PyTorch and quadprog.
 
-    python docs/plain_er_gem.py SEED
+    python replication/plain_er_gem.py SEED
 
-An independent check: of this package it has the reader of the data alone. It takes some 20 minutes.
+An independent check that uses only the data reader of this package. It takes some 20 minutes.
 """
 
 from __future__ import annotations

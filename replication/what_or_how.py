@@ -1,4 +1,4 @@
-"""GEM that projects always beside plain SGD on a loss with the same weight on old tasks."""
+"""Compare GEM at every iteration with plain SGD on a loss with the same weight on old tasks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def options(cell: Cell, component: str) -> dict[str, float]:
     return dict(cell.config.components).get(component, {})
 
 
-stored = cells(Store("results/gamma").runs())
+stored = cells(Store("replication/runs/gamma").runs())
 er = next(cell for cell in stored if cell.config.method == "er")
 heavier = {options(c, "heavier-er").get("gamma"): c for c in stored}
 gem = {options(c, "gem").get("gamma"): c for c in stored}
@@ -34,5 +34,5 @@ for metric in METRICS:
 print(markdown_table([HEAD, *rows], left=2))
 print("\n- Offline Rotated MNIST, mean ± standard error over five seeds.")
 print("- difference: ER + GEM minus heavier ER, paired by seed.")
-print("- heavier ER: plain SGD on ER's loss and γ times the loss on each past task.")
-print("- Intervals (Bonferroni) and p (Holm) are for all γ together, a metric at a time.")
+print("- heavier ER: plain SGD on ER's loss plus γ times the loss on each past task.")
+print("- Intervals (Bonferroni) and p (Holm) are corrected over all γ, per metric.")

@@ -1,4 +1,4 @@
-"""A row a run of ER+GEM on CIFAR-100: how far projections lengthened its steps, and its end."""
+"""Print how far projections lengthened the steps of ER+GEM on CIFAR-100, one row per run."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def row(run: Run) -> list[str]:
 
 
 def place(run: Run) -> tuple[str, str, float]:
-    """The longest step first."""
+    """Return the sorting key: the longest step comes first."""
     return run.config.benchmark, run.config.mode, -run.curves["norm_ratio"].max()
 
 
 runs = [
     run
     for store in ("departures", "checks")
-    for run in Store(f"results/{store}").runs()
+    for run in Store(f"replication/runs/{store}").runs()
     if run.config.method.startswith("er+gem") and "cifar" in run.config.benchmark
 ]
 print(markdown_table([HEAD, *map(row, sorted(runs, key=place))], left=4))
 print("\n- projected: iterations in which the gradient was projected.")
-print("- longest step: the largest ratio of the projected gradient's norm to the gradient's.")
+print("- longest step: the largest norm of a projected gradient, relative to the gradient.")
 for each in DEPARTURES:
     if any(each in in_force(run.config) for run in runs):
         print(f"- {each.name}: {each.words}.")

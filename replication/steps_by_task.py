@@ -1,7 +1,4 @@
-"""CIFAR-100, task by task: how long projected steps were, and what they led to.
-
-Online Split CIFAR-100, and the offline pair on Domain CIFAR-100.
-"""
+"""Print the length of projected steps and the accuracy after each task, on CIFAR-100."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ SHOWN = (("split-cifar100", "online"), ("domain-cifar100", "offline"))
 
 
 def lengthened(run: Run, task: int) -> str:
-    """The mean ratio of the projected gradient's norm to the gradient's."""
+    """Return the mean norm of projected gradients, relative to the gradients."""
     there = (run.curves["task"] == task) & (run.curves["projected"] > 0)
     return f"{run.curves['norm_ratio'][there].mean():.1f}" if there.any() else EMPTY
 
@@ -33,14 +30,14 @@ def rows(run: Run) -> list[list[str]]:
 
 
 def order(run: Run) -> tuple[int, bool, int]:
-    """ER before ER+GEM, and the text before departures."""
+    """Return the sorting key: ER before ER+GEM, and the text before departures."""
     return run.config.seed, run.config.method != "er", len(in_force(run.config))
 
 
 for shown in SHOWN:
     runs = [
         run
-        for run in Store("results/departures").runs()
+        for run in Store("replication/runs/departures").runs()
         if (run.config.benchmark, run.config.mode) == shown
         and run.config.method.partition("(")[0] in ("er", "er+gem")
     ]
@@ -51,4 +48,4 @@ for shown in SHOWN:
     print(f"**{title_of(shown[0])}, {shown[1]}**\n")
     print(markdown_table([head, *body], left=4), end="\n\n")
 print("- accuracy: the mean over the tasks so far, on their whole test sets.")
-print("- step: how many times as long as the gradient the projected one was, the task's mean.")
+print("- step: the norm of projected gradients, relative to the gradients, mean over the task.")

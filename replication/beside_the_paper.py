@@ -1,4 +1,4 @@
-"""MIN of ER's methods beside the paper's: how far apart, by the spread of all of them."""
+"""Print the MIN of ER's methods beside the paper's, and their difference in standard errors."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ HEAD = ["method", "LR", "seeds", "here", "paper", "difference", "se", "typical s
 
 
 def ours(store: str) -> list[Run]:
-    """Of ER's methods on offline Rotated MNIST."""
-    runs = Store(f"results/{store}").runs()
+    """Return a store's runs of ER's methods on offline Rotated MNIST."""
+    runs = Store(f"replication/runs/{store}").runs()
     runs = [r for r in runs if (r.config.benchmark, r.config.mode) == ("rotated-mnist", "offline")]
     return [run for run in runs if run.config.components[0][0] == "er"]
 
 
 def spread(table: np.ndarray) -> tuple[float, float]:
-    """The variance that runs with one seed share, and that of a run's own (two-way, by rows)."""
+    """Return the variance that runs of a seed share, and that of a single run.
+
+    table: one row per method, one column per seed.
+    """
     rows, columns = table.shape
     table = table - table.mean(1, keepdims=True)
     shared = table.mean(0)
@@ -32,10 +35,12 @@ def spread(table: np.ndarray) -> tuple[float, float]:
 
 
 def luck(run: Run) -> float:
-    """By how much the images judged are easier than the whole test sets, at the run's end."""
+    """Return how much easier the evaluated images are than the whole test sets, in points."""
     whole = run.summary["accuracy_after_task"][-1]
-    judged = [run.curves[f"accuracy_{task}"][-1] for task in range(1, len(whole) + 1)]
-    return float(np.mean(judged) - np.mean(whole))
+    evaluated = [
+        np.asarray(run.curves[f"accuracy_{task}"])[-1] for task in range(1, len(whole) + 1)
+    ]
+    return float(np.mean(evaluated) - np.mean(whole))
 
 
 def setting(run: Run) -> tuple[str, float]:
@@ -64,10 +69,9 @@ for (method, lr), group in groupby(sorted(published, key=setting), key=setting):
     lines.append([method, f"{lr:g}", f"{len(values)}", *numbers, *counts])
 print(markdown_table([HEAD, *lines], left=1))
 print(f"""
-- se: the difference in standard errors, of ours and the paper's together.
-- typical se: in those that the spread of all these methods gives. Of {len(alike)} with the \
-paper's seeds, runs with one seed share a variance of {shared:.1f}, and {own:.1f} is a run's own. \
-So a mean over five seeds has a standard error of {typical:.1f}, most of which is common to all \
-methods of a table.
-- At the end of these runs, accuracy on the images judged is {signed(lucky, 2)} points from that \
-on the whole test sets, on average.""")
+- se: the difference in standard errors of both means together.
+- typical se: the same, with standard errors from the spread of all ER's methods with the paper's \
+seeds ({len(alike)}). Runs of a seed share a variance of {shared:.1f}, and a single run adds \
+{own:.1f}, so a mean over five seeds has a standard error of {typical:.1f}.
+- At the end of a run, the accuracy on the evaluated images differs from that on the whole test \
+sets by {signed(lucky, 2)} points on average.""")

@@ -1,0 +1,28 @@
+"""Print how many predictions in bf16 were compared with fp32, and how many differed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from twofold import Run, Store
+from twofold.report.studytables import title_of
+from twofold.report.text import markdown_table
+
+HEAD = ["benchmark", "runs", "predictions compared", "different"]
+STORES = ("replication", "departures", "gamma", "checks", "trajectories")
+
+runs = {
+    run.summary["identity"]: run
+    for store in STORES
+    for run in Store(f"replication/runs/{store}").runs()
+    if "audit" in run.summary
+}
+groups: dict[str, list[Run]] = defaultdict(list)
+for run in runs.values():
+    groups[title_of(run.config.benchmark)].append(run)
+
+rows = []
+for benchmark, found in sorted(groups.items()):
+    totals = [sum(run.summary["audit"][key] for run in found) for key in ("images", "differences")]
+    rows.append([benchmark, str(len(found)), *(f"{total:,}" for total in totals)])
+print(markdown_table([HEAD, *rows], left=1))
