@@ -1,9 +1,13 @@
 # Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
+TYPESCRIPT := 5.9.3
+NODE := .venv/node-$(TYPESCRIPT)
+TSC := $(NODE)/node_modules/.bin/tsc
+SCRIPTS := src/twofold/report/page/scripts/jsconfig.json --incremental --tsBuildInfoFile $(NODE)/scripts.tsbuildinfo
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint fmt bench documents clean
+.PHONY: demo test lint lint-scripts fmt bench documents clean
 
 # Three methods on real Rotated MNIST, shortened: about two minutes on two cores.
 demo: .venv/.package
@@ -15,10 +19,15 @@ demo: .venv/.package
 test: lint
 	$(BIN)/pytest -n 2 --dist loadgroup $(PYTEST)
 
-lint: .venv/.tools
+lint: .venv/.tools lint-scripts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The types of the page's scripts. This needs npm, which nothing else does.
+lint-scripts: $(if $(shell command -v npm),$(TSC))
+	@if command -v npm >/dev/null && test -x $(TSC); then $(TSC) -p $(SCRIPTS); \
+	else echo "The page's scripts were not type-checked: this needs npm, and TypeScript from its registry."; fi
 
 fmt: .venv/.tools
 	$(BIN)/ruff check --fix .
@@ -30,6 +39,11 @@ bench: .venv/.package
 # The tables and pictures in README.md, docs/ and replication/, from the runs in replication/runs/.
 documents: .venv/.package
 	$(BIN)/python docs/build.py
+
+$(TSC):
+	mkdir -p $(NODE)
+	-npm install --silent --no-save --no-package-lock --no-audit --no-fund --fetch-retries=0 \
+	  --prefix $(NODE) typescript@$(TYPESCRIPT)
 
 clean:
 	rm -rf .venv

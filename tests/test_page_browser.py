@@ -491,7 +491,7 @@ def test_the_address_keeps_what_is_chosen(page):
 )
 def test_an_address_that_means_nothing_shows_the_usual(page, address):
     page.evaluate("(hash) => { location.hash = hash }", address)
-    until(page, "chosen.view === 0 && chosen.tasks.length === 1")
+    until(page, "choice.view === 0 && choice.tasks.length === 1")
     assert len(chart(page)) == 5
 
 
@@ -530,7 +530,7 @@ def test_a_phone_needs_no_sideways_scrolling(page, scheme):
     page.emulate_media(color_scheme=scheme)
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     page.evaluate(
-        "change({ tasks: [1, 2], show: 'seeds', methods: series.map((one) => one.label) })"
+        "change({ tasks: [1, 2], show: 'seeds', methods: allSeries.map((one) => one.label) })"
     )
     assert page.evaluate("byId('chart').layout.grid.columns") == 3
     page.set_viewport_size({"width": 360, "height": 740})
@@ -680,6 +680,6 @@ def test_the_served_page_shows_new_runs_and_keeps_what_is_chosen(browser, tmp_pa
             server.shutdown()
             thread.join()
     expect(page.locator("#watch")).to_have_text(
-        "The server does not answer: this is what there was."
+        "The server does not answer: the page shows its last state."
     )
     page.close()

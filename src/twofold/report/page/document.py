@@ -13,10 +13,11 @@ from importlib.resources import files
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
 from twofold.report.page.contents import Plain, page_contents
+from twofold.report.page.program import program
 
 
 def build_page(source: Store | Sequence[Run], name: str | None = None) -> str:
-    """The page of a store, or of runs at hand: the text of an HTML file."""
+    """Return the page of a store, or of a list of runs, as the text of an HTML file."""
     runs = source.runs() if isinstance(source, Store) else source
     if name is None:
         name = str(source.folder) if isinstance(source, Store) else "runs"
@@ -28,12 +29,15 @@ def as_json(contents: Plain) -> str:
 
 
 def document(contents: str, tag: str = "") -> str:
-    """A page of contents, as JSON. With a tag of theirs it asks its server for newer ones."""
-    scripts = {"library": _library(), "program": _part("page.js")}
+    """Return the page of contents, which are JSON.
+
+    tag: identifies the contents for the page's server. A page with a tag asks for newer contents.
+    """
+    scripts = {"library": _library(), "program": program()}
     parts = scripts | {
         "policy": policy(scripts.values(), watching=bool(tag)),
         "style": _part("page.css"),
-        # Whatever names it holds, it can't end the element that it stands in.
+        # No name in the contents can end the element that they stand in.
         "contents": contents.replace("<", "\\u003c"),
         "tag": tag,
     }
@@ -41,7 +45,10 @@ def document(contents: str, tag: str = "") -> str:
 
 
 def policy(scripts: Iterable[str], watching: bool) -> str:
-    """What the browser may do for the page: run these two scripts, and connect to nothing."""
+    """Return a policy under which the page runs these scripts only, and connects to nothing.
+
+    watching: whether the page may connect to its own server.
+    """
     digests = [
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts
     ]
@@ -60,9 +67,9 @@ def _part(name: str) -> str:
 
 @cache
 def _library() -> str:
-    """Plotly's, which comes with its Python package."""
+    """Return Plotly's script, which comes with its Python package."""
     from plotly.offline import get_plotlyjs
 
     text: str = get_plotlyjs()
-    # As a parser of HTML is to read it: the digest is of that.
+    # The digest is of the text as a parser of HTML reads it.
     return text.replace("\r\n", "\n").replace("</script", "<\\/script")

@@ -1,0 +1,64 @@
+// @ts-check
+// The chart of accuracy curves: drawing it, fitting it to the window, and its keys.
+
+import { chosenCurves } from "./curves.js";
+import { byId } from "./dom.js";
+import { chosenPanels, layoutOf, objectives } from "./layout.js";
+import { change, choice, look, switches } from "./state.js";
+import { tracesOf } from "./traces.js";
+
+const CONFIG = { displayModeBar: false, responsive: true, showTips: false, doubleClick: false };
+
+let room = 0; // panels that fit beside one another when the chart was last drawn
+
+/** @param {number} width */
+const roomIn = (width) => (width < 620 ? 1 : width < 1000 ? 2 : 3);
+
+/** Draw panels: one below the other for tasks, side by side for objectives as far as there is room. */
+export function drawChart() {
+  const chart = byId("chart");
+  room = roomIn(byId("frame").clientWidth);
+  const across = Math.max(1, Math.min(room, objectives().length));
+  const [panels, curves] = [chosenPanels(), chosenCurves()];
+  Plotly.react(chart, tracesOf(curves, panels), layoutOf(panels, across, curves, room === 1), CONFIG);
+  chart.removeAllListeners("plotly_doubleclick"); // Plotly's own returns to the view that was drawn first
+  chart.on("plotly_doubleclick", () => look(choice.view));
+}
+
+/**
+ * Call an action whenever a different number of panels fits beside one another.
+ * @param {() => void} action
+ */
+export function onRoomChange(action) {
+  const observer = new ResizeObserver(([{ contentRect }]) => {
+    if (room && roomIn(contentRect.width) !== room) action();
+  });
+  observer.observe(byId("frame"));
+}
+
+/** @type {Record<string, () => void>} */
+const KEYS = {
+  ArrowRight: () => step(1),
+  ArrowLeft: () => step(-1),
+  Home: () => look(0),
+  s: () => change({ show: choice.show === "mean" ? "seeds" : "mean" }),
+};
+
+/** Let the chart answer to keys while it is in focus. */
+export function listenForKeys() {
+  byId("frame").addEventListener("keydown", (event) => {
+    const action = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+    if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    action();
+  });
+}
+
+/**
+ * Go to the next view or back. The first view follows the last.
+ * @param {number} by
+ */
+function step(by) {
+  const views = [0, ...switches.map(({ task }) => task)];
+  look(views[(views.indexOf(choice.view) + by + views.length) % views.length]);
+}

@@ -1,0 +1,136 @@
+// @ts-check
+// The charts of effects: the difference of each routine from plain SGD, with its interval.
+
+import { contents } from "./contents.js";
+import { make } from "./dom.js";
+import { literal } from "./format.js";
+import { colour, ground, style, upright } from "./theme.js";
+
+const LEAST = 1; // points to each side that a chart shows, so that it does not magnify tiny effects
+const NARROW = 480; // pixels: in a narrower chart names stand above the bars, not beside them
+
+/** @type {{ place: HTMLElement, verdicts: Verdict[] }[]} */
+let charts = [];
+
+export function clearEffects() {
+  charts = [];
+}
+
+/**
+ * Return the place of a new chart. `drawEffects` draws it once it is on the page.
+ * @param {Verdict[]} verdicts
+ */
+export function addEffects(verdicts) {
+  const place = make("div", { className: "effects" });
+  charts.push({ place, verdicts: [...verdicts].reverse() }); // Plotly counts from below
+  return place;
+}
+
+export function drawEffects() {
+  for (const { place, verdicts } of charts) drawChartOf(place, verdicts);
+}
+
+/** @param {Verdict} verdict */
+export const methodOf = ({ objective, routine }) => `${objective}+${routine}`;
+
+/** @param {Verdict} verdict */
+export const placeOf = ({ benchmark, mode, profile }) => [benchmark, mode, profile].join(", ");
+
+/**
+ * @param {HTMLElement} place
+ * @param {Verdict[]} verdicts
+ */
+function drawChartOf(place, verdicts) {
+  const narrow = place.clientWidth < NARROW;
+  const colours = verdicts.map(colourOf);
+  const layout = layoutOfEffects(verdicts, colours, narrow);
+  place.style.height = `${layout.height}px`; // Plotly forgets its own height when the window is resized
+  Plotly.react(place, [markers(verdicts, colours)], layout, { staticPlot: true, responsive: true });
+}
+
+/** @param {Verdict} verdict */
+function colourOf({ routine }) {
+  return colour(/** @type {Cell} */ (contents.cells.find((cell) => cell.routine === routine)));
+}
+
+/**
+ * Return a marker per effect. Effects without an interval are hollow.
+ * @param {Verdict[]} verdicts
+ * @param {string[]} colours
+ * @returns {PlotlyTrace}
+ */
+function markers(verdicts, colours) {
+  const symbol = verdicts.map(({ interval }) => (interval ? "circle" : "circle-open"));
+  return {
+    type: "scatter", mode: "markers", x: verdicts.map(({ effect }) => effect), y: verdicts.map((_, k) => k),
+    marker: { color: colours, size: 8, symbol },
+  };
+}
+
+/**
+ * @param {Verdict[]} verdicts
+ * @param {string[]} colours
+ * @param {boolean} narrow
+ */
+function layoutOfEffects(verdicts, colours, narrow) {
+  const names = namesOf(verdicts);
+  const rows = names.map((_, k) => k);
+  const hollow = verdicts.every(({ interval }) => interval) ? "" : `${narrow ? "<br>" : " "}(hollow: no interval)`;
+  const below = 44 + (narrow && hollow ? 16 : 0);
+  const axis = { gridcolor: style("--grid"), zeroline: false };
+  return {
+    ...ground(), showlegend: false, margin: { l: 10, r: 16, t: 8, b: below },
+    height: 20 + below + (narrow ? 40 : 26) * rows.length,
+    shapes: [{ ...upright(0), yref: "paper" }, ...verdicts.flatMap((verdict, k) => barOf(verdict, k, colours[k]))],
+    xaxis: { ...axis, range: rangeOf(verdicts), title: { text: `points more than plain SGD${hollow}`, standoff: 8 } },
+    yaxis: {
+      ...axis, range: /** @type {[number, number]} */ ([-0.7, rows.length - 0.3]), tickvals: rows, ticktext: names,
+      automargin: true, showgrid: false, tickfont: { color: style("--ink") }, showticklabels: !narrow,
+    },
+    annotations: narrow ? names.map(nameAbove) : [],
+  };
+}
+
+/**
+ * Return the methods, with their benchmarks if there are several.
+ * @param {Verdict[]} verdicts
+ */
+function namesOf(verdicts) {
+  const several = new Set(verdicts.map(placeOf)).size > 1;
+  return verdicts.map((verdict) => literal(methodOf(verdict) + (several ? `, ${placeOf(verdict)}` : "")));
+}
+
+/**
+ * Return the line of an interval, or nothing if there is none.
+ * @param {Verdict} verdict
+ * @param {number} k
+ * @param {string} color
+ * @returns {PlotlyShape[]}
+ */
+function barOf({ interval }, k, color) {
+  if (!interval) return [];
+  const [x0, x1] = interval;
+  return [{ type: "line", x0, x1, y0: k, y1: k, line: { color, width: 2 } }];
+}
+
+/**
+ * @param {Verdict[]} verdicts
+ * @returns {[number, number]}
+ */
+function rangeOf(verdicts) {
+  const ends = verdicts.flatMap(({ effect, interval }) => [-LEAST, LEAST, effect, ...(interval ?? [])]);
+  const [low, high] = [Math.min(...ends), Math.max(...ends)];
+  const margin = 0.08 * (high - low);
+  return [low - margin, high + margin];
+}
+
+/**
+ * @param {string} text
+ * @param {number} k
+ */
+function nameAbove(text, k) {
+  return {
+    text, font: { color: style("--ink") }, showarrow: false,
+    xref: "paper", x: 0, xanchor: "left", y: k, yanchor: "bottom", yshift: 4,
+  };
+}

@@ -1,0 +1,42 @@
+// @ts-check
+// The page's header and footer, and the line that says what the chart shows.
+
+import { contents } from "./contents.js";
+import { byId, code } from "./dom.js";
+import { counted } from "./format.js";
+import { numberButton } from "./grid.js";
+import { choice, shownSeries } from "./state.js";
+
+/** Write what the store holds, and the command that wrote the page. */
+export function drawHoldings() {
+  const { cells, begun, commands, store, version } = contents;
+  const runs = counted(cells.reduce((sum, cell) => sum + cell.runs.length, 0), "run");
+  const methods = counted(new Set(cells.map(({ method }) => method)).size, "method");
+  const benchmarks = counted(new Set(cells.map(({ settings }) => settings.benchmark)).size, "benchmark");
+  byId("store").textContent = store;
+  document.title = `${store}: twofold report`;
+  byId("holdings").replaceChildren(numberButton({ text: runs, command: commands.runs, about: "All runs" }),
+    ` of ${methods} on ${benchmarks}`, begun ? `; ${begun} more not finished` : "");
+  byId("made").replaceChildren(`Written by twofold ${version}: `, code(commands.report));
+}
+
+/** Write what the chart shows. */
+export function drawStatus() {
+  const text = shownSeries.length ? statusText() : "No method is chosen.";
+  byId("status").textContent = text;
+  byId("frame").setAttribute("aria-label", `Chart: ${text}`);
+}
+
+function statusText() {
+  const { show, tasks, view } = choice;
+  const way = show === "mean" ? `mean over ${seedsText()}` : "single seeds";
+  const range = view ? `the switch to task ${view}` : "the whole run";
+  const names = `${tasks.length > 1 ? "tasks" : "task"} ${tasks.join(", ")}`;
+  return `${counted(shownSeries.length, "method")}, accuracy on ${names}, ${way}, ${range}.`;
+}
+
+function seedsText() {
+  const counts = shownSeries.map(({ cell }) => cell.runs.length);
+  const [fewest, most] = [Math.min(...counts), Math.max(...counts)];
+  return (fewest < most ? `${fewest} to ` : "") + counted(most, "seed");
+}

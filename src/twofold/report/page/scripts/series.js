@@ -1,0 +1,129 @@
+// @ts-check
+// Series: cells with labels and line styles that tell them apart.
+
+import { words } from "./format.js";
+
+/**
+ * @typedef {object} Series
+ * @property {Cell} cell
+ * @property {string} label the method, with the settings that tell it from others
+ * @property {string} how the routine, likewise
+ * @property {string} dash
+ */
+
+/**
+ * @typedef {object} Source the numbers of one seed, or the means over seeds
+ * @property {number | null} seed null for means
+ * @property {string | null} command
+ * @property {PackedCurve[]} curves
+ * @property {Gap[]} gaps
+ * @property {Record<string, Value | null>} measures
+ */
+
+const DASHES = ["solid", "dash", "dot", "dashdot"];
+const USUAL_OBJECTIVES = ["er", "joint"]; // shown at first, as in the paper's figure,
+const USUAL_COUNT = 8; // and at most this many methods
+
+/**
+ * Return cells as series, by objective, with plain SGD first.
+ * @param {Cell[]} cells
+ */
+export function labelled(cells) {
+  const labels = new Repeats();
+  const looks = new Repeats();
+  return cells.map((cell) => seriesOf(cell, cells, labels, looks)).sort(inOrder);
+}
+
+/**
+ * @param {Cell} cell
+ * @param {Cell[]} cells
+ * @param {Repeats} labels
+ * @param {Repeats} looks
+ * @returns {Series}
+ */
+function seriesOf(cell, cells, labels, looks) {
+  const { colour, dash } = cell.look;
+  const settings = difference(cell, cells);
+  const repeat = labels.add(cell.method + settings);
+  const suffix = settings + (repeat ? ` (${repeat + 1})` : "");
+  // Methods that differ only in settings share a colour, but not a line style.
+  const place = DASHES.indexOf(dash) + looks.add(`${cell.objective} ${colour} ${dash}`);
+  return { cell, label: cell.method + suffix, how: cell.routine + suffix, dash: DASHES[place % DASHES.length] };
+}
+
+/** How often texts have come before. */
+class Repeats {
+  /** @type {Map<string, number>} */
+  counts = new Map();
+
+  /** @param {string} text */
+  add(text) {
+    const count = this.counts.get(text) ?? 0;
+    this.counts.set(text, count + 1);
+    return count;
+  }
+}
+
+/**
+ * @param {Series} a
+ * @param {Series} b
+ */
+function inOrder(a, b) {
+  return compare(a.cell.objective, b.cell.objective)
+    || Number(a.cell.routine !== "sgd") - Number(b.cell.routine !== "sgd")
+    || compare(a.label, b.label);
+}
+
+/**
+ * @param {string} a
+ * @param {string} b
+ */
+const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+
+/**
+ * Return the settings that tell a cell from others of the same method: `, eval every 10`.
+ * @param {Cell} cell
+ * @param {Cell[]} cells
+ */
+export function difference(cell, cells) {
+  const values = settingsOf(cell);
+  const rivals = cells.filter((other) => other.method === cell.method).map(settingsOf);
+  const differs = (/** @type {string} */ name) =>
+    rivals.some((rival) => JSON.stringify(rival[name]) !== JSON.stringify(values[name]));
+  return Object.keys(values).filter(differs).map((name) => `, ${words(name)} ${values[name]}`).join("");
+}
+
+/**
+ * @param {Cell} cell
+ * @returns {Record<string, unknown>}
+ */
+const settingsOf = (cell) => ({ ...cell.settings, ...cell.further });
+
+/**
+ * Return the labels that are shown at first: those of the usual objectives, short methods first.
+ * @param {Series[]} allSeries
+ */
+export function usualLabels(allSeries) {
+  const usual = allSeries.filter(({ cell }) => USUAL_OBJECTIVES.includes(cell.objective));
+  const candidates = [...(usual.length ? usual : allSeries)];
+  candidates.sort((a, b) => a.cell.method.length - b.cell.method.length);
+  return candidates.slice(0, USUAL_COUNT).map(({ label }) => label);
+}
+
+/**
+ * Return the means of a series, or the numbers of each of its seeds.
+ * @param {Series} series
+ * @param {"mean" | "seeds"} show
+ * @returns {Source[]}
+ */
+export function sourcesOf({ cell }, show) {
+  if (show === "seeds") return cell.runs;
+  const { command, mean, gaps, measures } = cell;
+  return [{ seed: null, command, curves: mean, gaps, measures }];
+}
+
+/**
+ * @param {Series} series
+ * @param {number | null} seed
+ */
+export const named = (series, seed) => series.label + (seed === null ? "" : `, seed ${seed}`);

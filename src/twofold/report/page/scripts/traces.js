@@ -1,0 +1,95 @@
+// @ts-check
+// The chart's lines, and the bands of standard errors around them.
+
+import { literal } from "./format.js";
+import { named } from "./series.js";
+import { shownSeries } from "./state.js";
+import { colour, dark } from "./theme.js";
+
+/** @import { Curve } from "./curves.js" */
+/** @import { Panel } from "./layout.js" */
+
+const SPARSE = 100; // a line of fewer points has markers
+
+/**
+ * Return the traces of all curves in their panels. Bands are below lines.
+ * @param {Curve[]} curves
+ * @param {Panel[]} panels
+ */
+export function tracesOf(curves, panels) {
+  const places = curves.map((curve) => ({ curve, panel: panelOf(curve, panels) }));
+  const bands = places.flatMap(({ curve, panel }) => bandOf(curve, panel));
+  const lines = places.map(({ curve, panel }) => lineOf(curve, panel));
+  return [...bands, ...namedOnce(lines)];
+}
+
+/**
+ * @param {Curve} curve
+ * @param {Panel[]} panels
+ */
+function panelOf({ series, task }, panels) {
+  const fits = (/** @type {Panel} */ panel) => panel.task === task && panel.objective === series.cell.objective;
+  return /** @type {Panel} */ (panels.find(fits));
+}
+
+/**
+ * Return lines of which each name is in the legend once.
+ * @param {PlotlyTrace[]} lines
+ */
+function namedOnce(lines) {
+  const names = lines.map(({ name }) => name);
+  return lines.map((line, k) => ({ ...line, showlegend: names.indexOf(line.name) === k }));
+}
+
+/**
+ * @param {Curve} curve
+ * @param {Panel} panel
+ */
+function commonOf({ series }, panel) {
+  const name = literal(series.how);
+  return { type: /** @type {const} */ ("scatter"), legendgroup: name, name, xaxis: panel.x, yaxis: panel.y };
+}
+
+/**
+ * @param {Curve} curve
+ * @param {Panel} panel
+ * @returns {PlotlyTrace}
+ */
+function lineOf(curve, panel) {
+  const { series, task, seed, x, y, error } = curve;
+  const accuracy = error ? "%{y:.1f} ± %{customdata:.1f}" : "%{y:.1f}";
+  return {
+    ...commonOf(curve, panel), x, y, mode: x.length < SPARSE ? "lines+markers" : "lines", marker: { size: 4 },
+    line: { color: colour(series.cell, seed === null ? 1 : 0.75), width: widthOf(curve), dash: series.dash },
+    meta: literal(named(series, seed)), ...(error ? { customdata: error } : {}),
+    hovertemplate: `%{meta}<br>task ${task}, iteration %{x}: ${accuracy}%<extra></extra>`,
+  };
+}
+
+/**
+ * Return a line's width. Routines agree until one projects, and a thinner line does not hide earlier ones.
+ * @param {Curve} curve
+ */
+function widthOf({ series, seed }) {
+  if (seed !== null) return 1.1;
+  const rivals = shownSeries.filter(({ cell }) => cell.objective === series.cell.objective);
+  return Math.max(2.2 - 0.3 * rivals.indexOf(series), 1.2);
+}
+
+/**
+ * Return the band of a mean's standard error, or nothing if there is no error.
+ * @param {Curve} curve
+ * @param {Panel} panel
+ * @returns {PlotlyTrace[]}
+ */
+function bandOf(curve, panel) {
+  const { series, x, y, error } = curve;
+  if (!error) return [];
+  const above = [...y].map((value, k) => value + error[k]);
+  const below = [...y].map((value, k) => value - error[k]);
+  return [{
+    ...commonOf(curve, panel), x: [...x, ...[...x].reverse()], y: [...above, ...below.reverse()],
+    mode: "lines", line: { width: 0 }, fill: "toself", fillcolor: colour(series.cell, dark.matches ? 0.28 : 0.2),
+    hoverinfo: "skip", showlegend: false,
+  }];
+}

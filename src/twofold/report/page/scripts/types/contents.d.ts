@@ -1,0 +1,105 @@
+// What Python writes into the page: page/contents.py builds it, and a test compares the names.
+
+interface Contents {
+  store: string;
+  version: string;
+  begun: number; // runs that are not finished
+  commands: { runs: string; report: string };
+  picked: string[]; // names of the settings that have a picker, in its order
+  measures: Record<string, MeasureText>;
+  tolerance: number; // points below the accuracy at the switch that count as recovered
+  cells: Cell[];
+  verdicts: Verdicts;
+  tables: StudyTable[];
+}
+
+interface MeasureText {
+  title: string;
+  unit: string;
+  explanation: string;
+  thinned: string; // what the measure is if not every iteration was evaluated: "a lower bound"
+}
+
+/** The runs that differ only in their seed. */
+interface Cell {
+  settings: Record<string, string | number>;
+  further: Record<string, unknown>; // settings without a picker
+  method: string;
+  objective: string;
+  routine: string;
+  complete: boolean; // evaluated after every iteration
+  command: string | null;
+  ends: number[]; // iterations completed at the end of each task
+  mean: PackedCurve[]; // a curve per task
+  gaps: Gap[];
+  measures: Record<string, Value | null>;
+  runs: SeedRun[];
+  look: { colour: string; dash: string };
+}
+
+interface SeedRun {
+  seed: number;
+  command: string | null;
+  curves: PackedCurve[]; // a curve per task
+  gaps: Gap[];
+  measures: Record<string, Value | null>;
+}
+
+/** Numbers of four bytes, little-endian, as base64. */
+interface PackedCurve {
+  x: string; // iterations, as integers
+  y: string; // accuracies in percent
+  error?: string; // standard errors, if there are several seeds
+}
+
+/** What happens to the accuracy on an old task after a switch. */
+interface Gap {
+  switch: number; // iterations completed before it
+  task: number;
+  depth: Value;
+  lowest_at: Value;
+  recovery: Value | null; // null if the accuracy does not recover
+}
+
+interface Mean {
+  mean: number;
+  error: number | null; // null for a single seed
+  count: number;
+}
+
+/** The number of one run, or the mean over seeds. */
+type Value = number | Mean;
+
+interface Verdicts {
+  claims: Record<string, string>; // by hypothesis
+  reached: Verdict[];
+  notes: string[];
+}
+
+interface Verdict {
+  hypothesis: string;
+  metric: string;
+  benchmark: string;
+  mode: string;
+  profile: string;
+  objective: string;
+  routine: string;
+  lr: number;
+  batch_size: number;
+  seeds: number[];
+  differences: number[];
+  family: number;
+  effect: number;
+  interval: [number, number] | null;
+  p: number | null;
+  p_corrected: number | null;
+  sentence: string;
+  commands: [string | null, string | null]; // for plain SGD, and for the routine
+}
+
+interface StudyTable {
+  name: string;
+  title: string;
+  profile: string;
+  html: string; // all names in it are escaped
+}

@@ -1,0 +1,49 @@
+// @ts-check
+// The verdicts: a list per hypothesis, below a chart of its effects.
+
+import { contents } from "./contents.js";
+import { bodyOf, make, note } from "./dom.js";
+import { addEffects, clearEffects, drawEffects, methodOf, placeOf } from "./effects.js";
+import { fixed, signed } from "./format.js";
+import { numberButton } from "./grid.js";
+
+export function drawVerdicts() {
+  const { claims, notes } = contents.verdicts;
+  clearEffects();
+  const groups = Object.entries(claims).flatMap(([hypothesis, claim]) => groupOf(hypothesis, claim));
+  bodyOf("verdicts").replaceChildren(...groups, ...notes.map(note));
+  drawEffects();
+}
+
+/**
+ * Return the verdicts on a hypothesis, or nothing if there are none.
+ * @param {string} hypothesis
+ * @param {string} claim
+ */
+function groupOf(hypothesis, claim) {
+  const verdicts = contents.verdicts.reached.filter((verdict) => verdict.hypothesis === hypothesis);
+  if (!verdicts.length) return [];
+  const title = make("h3", { textContent: `${hypothesis}: ${claim}` });
+  return [make("div", {}, title, addEffects(verdicts), make("ul", { className: "verdicts" }, ...verdicts.map(item)))];
+}
+
+/** @param {Verdict} verdict */
+function item(verdict) {
+  const { lr, batch_size: batch, effect, interval, p_corrected: p, sentence } = verdict;
+  const number = (/** @type {string} */ text) =>
+    numberButton({ text, command: commandsOf(verdict), about: aboutOf(verdict) });
+  const facts = make("p", { className: "facts" }, make("b", { textContent: methodOf(verdict) }),
+    ` ${placeOf(verdict)}, lr ${lr}, batch ${batch}: `, number(`${signed(effect)} points`));
+  if (interval) facts.append(", ", number(interval.map(signed).join(" to ")));
+  if (p !== null) facts.append(", ", number(p < 0.001 ? "p < 0.001" : `p = ${fixed(p, 3)}`));
+  return make("li", {}, facts, make("p", { textContent: sentence }));
+}
+
+/** @param {Verdict} verdict */
+const commandsOf = ({ commands }) => commands.filter(Boolean).join("\n") || null;
+
+/** @param {Verdict} verdict */
+function aboutOf(verdict) {
+  const { metric, objective } = verdict;
+  return `${metric.toUpperCase()} of ${methodOf(verdict)} against ${objective}: ${placeOf(verdict)}`;
+}
