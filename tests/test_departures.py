@@ -15,12 +15,13 @@ from handmade import gathered, seeded
 from matplotlib.axes import Axes
 
 from twofold import configure
+from twofold.compare.departures import Effect, by_the_text, effects, in_force
+from twofold.compare.groups import groups
 from twofold.errors import UserError
-from twofold.experiments.profiles import DEPARTURES
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
-from twofold.report.cells import cells
-from twofold.report.departures import Effect, by_the_text, effects, in_force, render
+from twofold.papers.hess2024.profiles import DEPARTURES
+from twofold.report.departures import render
 from twofold.report.figures.departures import departures_figure
 
 pytest_plugins = ["commandline_fixtures"]
@@ -200,7 +201,7 @@ def test_the_command(twofold: Command, tmp_path: Path) -> None:
     code = seeded("er", TEXT, memory_grouping="class")
     store = saved(tmp_path / "store", seeded("er", TEXT), code)
     done = twofold("departures", "--runs", store)
-    assert (done.code, done.out) == (0, render(effects(cells(Store(store).runs()))))
+    assert (done.code, done.out) == (0, render(effects(groups(Store(store).runs()))))
     file = tmp_path / "effects.csv"
     assert twofold("departures", "--runs", store, "-o", file).code == 0
     assert file.read_text().startswith("departures,benchmark")

@@ -34,13 +34,8 @@ import twofold
 from twofold import Run, UserError
 from twofold.cli import main
 from twofold.experiments.naming import canonical
-from twofold.report.figures import (
-    KINDS,
-    compare_figure,
-    gamma_figure,
-    joint_figure,
-    projection_rule_figure,
-)
+from twofold.papers.hess2024.figures import gamma_figure, joint_figure, projection_rule_figure
+from twofold.report.figures import KINDS, compare_figure
 from twofold.report.figures.base import figure as register
 from twofold.routines import Routine
 

@@ -10,13 +10,7 @@ from drawn import BLACK, GREEN, curves, nan, note, panels, stored, two_tasks
 
 from twofold import UserError
 from twofold.cli import main
-from twofold.report.figures import (
-    KINDS,
-    compare_figure,
-    find_kind,
-    gap_figure,
-    select_runs,
-)
+from twofold.report.figures import KINDS, compare_figure, find_kind, gap_figure, select_runs
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,13 @@ from scipy import integrate, special
 from toys import domain_benchmark
 
 import twofold as package
+from twofold.compare.groups import groups
+from twofold.compare.statistics import compare, holm
+from twofold.compare.verdicts import LIMITS, Verdict, unpaired, verdicts
 from twofold.errors import UserError
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
-from twofold.report.cells import cells
-from twofold.report.verdicts import LIMITS, Verdict, compare, holm, render, unpaired, verdicts
+from twofold.report.verdicts import render
 
 pytest_plugins = ["commandline_fixtures"]
 
@@ -221,7 +223,7 @@ def test_the_published_er_and_er_gem_have_different_memories() -> None:
     (sentence,) = unpaired(found)
     assert "--profile published --memory-grouping class-task" in sentence
     mended = seeded("er", PLAIN, memory_grouping="class-task", **published)
-    more = [*found, *cells(mended)]
+    more = [*found, *groups(mended)]
     assert unpaired(more) == []
     assert {v.profile for v in verdicts(more)} == {"published"}
 
@@ -268,7 +270,7 @@ def test_an_objective_that_is_not_at_hand_has_verdicts_all_the_same() -> None:
 
 
 def test_no_seed_in_common_is_no_pair() -> None:
-    found = cells([made("er", seed=1), made("er+gem", seed=2)])
+    found = groups([made("er", seed=1), made("er+gem", seed=2)])
     assert verdicts(found) == []
     assert len(unpaired(found)) == 1
 
@@ -339,7 +341,7 @@ def test_real_runs_are_compared_by_seed() -> None:
         for method in ("er", "er+agem", "er+gem")
         for seed in (1, 2, 3)
     }
-    found = [v for v in verdicts(cells(made.values())) if v.hypothesis == "H1"]
+    found = [v for v in verdicts(groups(made.values())) if v.hypothesis == "H1"]
     assert {v.routine for v in found} == {"agem", "gem"}
     for verdict in found:
         by_hand = [made[f"er+{verdict.routine}", s].min - made["er", s].min for s in (1, 2, 3)]
@@ -438,7 +440,7 @@ def test_shortened_runs_are_said_to_be() -> None:
 
 def test_diverged_runs_are_counted() -> None:
     runs = seeded("er", PLAIN) + seeded("er+gem", [81, 82, 9.8], diverged=True)
-    assert "3 of the 6 runs diverged." in verdicts(cells(runs))[0].sentence
+    assert "3 of the 6 runs diverged." in verdicts(groups(runs))[0].sentence
 
 
 # Formats and the command
@@ -449,7 +451,7 @@ def some() -> list[Run]:
 
 
 def test_markdown() -> None:
-    found = cells(some())
+    found = groups(some())
     text = render(verdicts(found), unpaired(found))
     assert text.count("**H1: better routines reduce the stability gap** (MIN, profile paper)") == 1
     assert "| 1 | rotated-mnist | offline | 0.1 | 128 | er   | gem |     3 |   +2.0 |" in text
@@ -459,7 +461,7 @@ def test_markdown() -> None:
 
 
 def test_json_and_csv_say_the_same() -> None:
-    found = verdicts(cells(some()))
+    found = verdicts(groups(some()))
     whole = json.loads(render(found, ["alone"], "json"))
     assert whole["unpaired"] == ["alone"]
     assert whole["limits"] == list(LIMITS)
@@ -489,7 +491,7 @@ def store(tmp_path: Path) -> Path:
 
 def test_the_command(twofold: Command, store: Path) -> None:
     done = twofold("verdicts", "--runs", store)
-    found = cells(Store(store).runs())
+    found = groups(Store(store).runs())
     assert (done.code, done.out) == (0, render(verdicts(found), unpaired(found)))
     file = store.parent / "verdicts.json"
     assert twofold("verdicts", "--runs", store, "--all-settings", "-o", file).code == 0

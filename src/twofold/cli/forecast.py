@@ -8,8 +8,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from twofold.cli.output import counted
 from twofold.cli.parsing import Parser
+from twofold.text import counted
 
 if TYPE_CHECKING:
     from twofold.experiments.config import Config

@@ -36,11 +36,11 @@ def make_all(configs: Sequence[Config], args: argparse.Namespace) -> int:
 
     from twofold import datasets
     from twofold.benchmarks import Recipe
+    from twofold.compare.groups import groups
     from twofold.experiments.runs import Run
     from twofold.experiments.store import Store
-    from twofold.report.cells import cells
     from twofold.report.progress import Display
-    from twofold.report.tables import summary_tables
+    from twofold.report.terminal import summary_tables
 
     store = Store(args.out)
     for name in dict.fromkeys(Recipe.find(config.benchmark).dataset for config in configs):
@@ -53,7 +53,7 @@ def make_all(configs: Sequence[Config], args: argparse.Namespace) -> int:
     console = stderr if args.json else Console(highlight=False)
     made = {summary["identity"]: summary for summary in display.summaries}
     runs = [Run(c, made[c.identity()], {}) for c in configs if c.identity() in made]
-    for table in summary_tables(cells(runs)):
+    for table in summary_tables(groups(runs)):
         console.print(table)
     if runs:
         console.print(f"The runs are in {args.out}/", soft_wrap=True, markup=False)

@@ -8,9 +8,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twofold.cli.output import counted, no_runs
+from twofold.cli.output import no_runs
 from twofold.cli.parsing import Parser, folder, real, seed_list, whole
 from twofold.errors import UserError, unknown
+from twofold.text import counted
 
 if TYPE_CHECKING:
     from twofold.experiments.store import Store
@@ -189,7 +190,7 @@ def _print(found: list[Summary]) -> None:
     from rich.console import Console
 
     from twofold.experiments.runs import Run
-    from twofold.report.tables import run_table
+    from twofold.report.terminal import run_table
 
     console = Console(highlight=False)
     if not console.is_terminal:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from twofold.cli.forecast import add_dry_run, foretell
 from twofold.cli.making import add_work_options, make_all
-from twofold.cli.output import counted
 from twofold.cli.parsing import Parser, at_least_one, one_method, real, seed_list, whole
 from twofold.errors import UserError
+from twofold.text import counted
 
 if TYPE_CHECKING:
     from twofold.experiments.studies import Study

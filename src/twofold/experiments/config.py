@@ -21,7 +21,7 @@ from twofold.discovery import changed_since_import, import_file, module_of, plug
 from twofold.errors import UserError, unknown
 from twofold.evaluation.continual import Precision
 from twofold.evaluation.schedule import Schedule
-from twofold.experiments.profiles import profile as find_profile
+from twofold.experiments import profiles
 from twofold.memory import Grouping
 from twofold.method import Method, check_method
 from twofold.objectives import Objective
@@ -97,15 +97,18 @@ class Config:
         """Of the plugins' texts: a component that was changed makes other runs."""
         return [plugin_digest(plugin) for plugin in self.plugins]
 
-    def command(self) -> str | None:
-        """The command that makes this run; None for a benchmark made of a user's own tensors."""
+    def command(self, seeds: Sequence[int] | None = None) -> str | None:
+        """Return the command that trains this run, or the same with each of these seeds.
+
+        It is None for a benchmark made of a user's own tensors.
+        """
         if self.own or self.benchmark not in Recipe.known:
             return None
         usual = configure(
             self.benchmark, self.method, mode=self.mode, seed=self.seed, profile=self.profile
         )
         words = ["twofold", "run", self.benchmark, self.method]
-        words += ["--mode", self.mode, "--seed", str(self.seed), "--profile", self.profile]
+        words += ["--mode", self.mode, *_seed_words(self.seed, seeds), "--profile", self.profile]
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.name in ("components", "plugins") or value == getattr(usual, field.name):
@@ -120,6 +123,14 @@ class Config:
         name = f"{self.benchmark}-{self.mode}-{self.method}-{self.profile}-{self.seed}"
         plain = re.sub(r"^\.|[^A-Za-z0-9+=.,()-]", "_", name)
         return f"{plain[:LONGEST_NAME]}-{self.identity()}"
+
+
+def _seed_words(seed: int, seeds: Sequence[int] | None) -> list[str]:
+    if seeds is None:
+        return ["--seed", str(seed)]
+    if list(seeds) == paper_seeds(len(seeds)):
+        return ["--seeds", str(len(seeds))]
+    return ["--seed", ",".join(map(str, seeds))]
 
 
 def configure(
@@ -156,7 +167,7 @@ def configure(
     parsed = Method.parse(method)
     if mode not in get_args(Mode):
         raise unknown("mode", mode, get_args(Mode))
-    defaults = find_profile(profile, recipe.name, parsed)
+    defaults = profiles.find(profile, recipe.name, parsed)
     if lr is None:
         tuned = getattr(recipe, "offline_lr", {})
         lr = tuned.get(parsed.objective[0].name, 0.1) if mode == "offline" else 0.01
@@ -190,12 +201,12 @@ def configure(
         if value is not None and value not in choices:
             raise unknown(name, str(value), choices)
     _check_device(device)
-    objective, routines = parsed.make(defaults.options)
+    objective, routines = parsed.make(defaults.components)
     chain = _chain(routines, momentum, reset_momentum)
     check_method(objective, chain, recipe.scenario, memory_per_class, momentum)
     return Config(
         benchmark=recipe.name,
-        method=parsed.text(defaults.options),
+        method=parsed.text(defaults.components),
         mode="online" if mode == "online" else "offline",
         lr=float(lr),
         batch_size=batch_size,
@@ -206,8 +217,8 @@ def configure(
         eval_every=eval_every,
         eval_size=eval_size,
         memory_per_class=memory_per_class,
-        memory_grouping=memory_grouping or defaults.memory_grouping,
-        whitening=whitening or defaults.whitening,
+        memory_grouping=memory_grouping or defaults.settings.get("memory_grouping", "class-task"),
+        whitening=whitening or defaults.settings.get("whitening", "train"),
         momentum=float(momentum),
         reset_momentum=reset_momentum,
         device=device,

@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from twofold.compare.groups import Group
 from twofold.experiments.config import Config
 from twofold.experiments.engine import Status
 from twofold.experiments.runs import Run
-from twofold.report.cells import Cell
-from twofold.report.tables import results
+from twofold.report.terminal import results
 
 LINE_EVERY = 30.0  # seconds between two plain lines about one run
 
@@ -143,5 +143,5 @@ def _names(configs: Sequence[Config]) -> list[str]:
 def result_text(run: Run) -> str:
     """`MIN 83.1  AVG 93.6`, with a sign where MIN is a bound, and a word where a run diverged."""
     diverged = "  diverged" if run.summary["diverged"] else ""
-    low, average = results(Cell((run,)))
+    low, average = results(Group((run,)))
     return f"MIN {low}  AVG {average}{diverged}"
