@@ -8,8 +8,8 @@ from twofold.report.tables import render, study_table
 
 OFTEN, RARELY = "dense:300:20", "dense:10:500"
 LONG = (
-    "judged after each of a task's first 300 iterations, then every 20 iterations and at the end "
-    "of each task only."
+    "evaluated after each of a task's first 300 iterations, then every 20 iterations and at the "
+    "end of each task only."
 )
 SHORT = LONG.replace("300", "10").replace("every 20", "every 500")
 

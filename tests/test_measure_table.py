@@ -128,7 +128,7 @@ def test_thinned_evaluation_has_a_sign() -> None:
     assert row["AAA"].startswith("≈ 65.3")
     assert row["AVG"].startswith("79.7")
     for sign, words in (("≤", "an upper bound"), ("≥", "a lower bound"), ("≈", "approximate")):
-        assert f"- {sign}: {words}, since the model was judged after each of" in text
+        assert f"- {sign}: {words}, since the model was evaluated after each of" in text
     records = json.loads(render(table(one), "json"))["numbers"]
     for record in records:
         sign = SIGNS[MEASURES[record["metric"].partition(".")[2]].thinned]

@@ -322,7 +322,11 @@ def _check_alike(runs: Sequence[Run], names: Iterable[str], whose: str) -> None:
         values = {_value(run, name) for run in runs}
         if len(values) > 1:
             option = f"choose one with the option {name}"
-            way = option if name in (*NARROWERS, "mode", "profile") else "put them in two folders"
+            way = (
+                option
+                if name in (*NARROWERS, "mode", "profile")
+                else "put them in separate folders"
+            )
             raise UserError(f"{whose} differ in {_words(name)} ({_listed(values)}): {way}")
 
 
