@@ -7,9 +7,11 @@ from itertools import groupby
 import numpy as np
 
 from twofold import Run, Store
-from twofold.report.cells import cells, mean_and_error
-from twofold.report.paper import printed
-from twofold.report.text import markdown_table, signed, value_text
+from twofold.compare.groups import groups
+from twofold.compare.reference import printed
+from twofold.compare.statistics import mean_and_error
+from twofold.report.text import markdown_table
+from twofold.text import signed, value_text
 
 SEEDS = 5  # of the paper
 HEAD = ["method", "LR", "seeds", "here", "paper", "difference", "se", "typical se"]
@@ -49,7 +51,7 @@ def setting(run: Run) -> tuple[str, float]:
 
 stores = ("replication", "departures", "gamma")
 runs = {run.summary["identity"]: run for store in stores for run in ours(store)}
-alike = [cell for cell in cells(runs.values()) if len(cell.runs) == SEEDS]
+alike = [cell for cell in groups(runs.values()) if len(cell.runs) == SEEDS]
 shared, own = spread(np.array([cell.values("min") for cell in alike]))
 lucky = float(np.mean([luck(run) for run in runs.values()]))
 typical = np.sqrt((shared + own) / SEEDS)

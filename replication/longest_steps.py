@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from twofold import Run, Store
-from twofold.experiments.profiles import DEPARTURES
-from twofold.report.departures import in_force
-from twofold.report.studytables import title_of
+from twofold.compare.departures import in_force
+from twofold.papers.hess2024.profiles import DEPARTURES
+from twofold.report.tables.model import title_of
 from twofold.report.text import markdown_table
 
 HEAD = ["benchmark", "mode", "method", "departures", "seed", "projected", "longest step", "AVG"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from twofold import Run, Store
-from twofold.report.departures import in_force
-from twofold.report.studytables import title_of
-from twofold.report.text import EMPTY, markdown_table
+from twofold.compare.departures import in_force
+from twofold.report.tables.model import title_of
+from twofold.report.text import markdown_table
+from twofold.text import EMPTY
 
 SHOWN = (("split-cifar100", "online"), ("domain-cifar100", "offline"))
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from twofold import Store
-from twofold.report.cells import Cell, cells, paired_differences
-from twofold.report.text import markdown_table, p_text, signed, value_text
-from twofold.report.verdicts import compare
+from twofold.compare.groups import Group, groups, paired_differences
+from twofold.compare.statistics import compare
+from twofold.report.text import markdown_table
+from twofold.text import p_text, signed, value_text
 
 HEAD = ["γ", "metric", "ER", "heavier ER", "ER + GEM", "difference", "interval", "p", "corrected p"]
 METRICS = ("min", "avg")
 
 
-def options(cell: Cell, component: str) -> dict[str, float]:
+def options(cell: Group, component: str) -> dict[str, float]:
     return dict(cell.config.components).get(component, {})
 
 
-stored = cells(Store("replication/runs/gamma").runs())
+stored = groups(Store("replication/runs/gamma").runs())
 er = next(cell for cell in stored if cell.config.method == "er")
 heavier = {options(c, "heavier-er").get("gamma"): c for c in stored}
 gem = {options(c, "gem").get("gamma"): c for c in stored}

@@ -10,8 +10,8 @@ import torch
 from tabled import papers_grid
 
 from twofold import datasets
+from twofold.compare.groups import Group
 from twofold.errors import UserError
-from twofold.report.cells import Cell
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +50,6 @@ def need(data_folder):
 
 
 @pytest.fixture(scope="session")
-def papers() -> list[Cell]:
+def papers() -> list[Group]:
     """The paper's own grid, as the cells of runs that give its numbers."""
     return papers_grid()

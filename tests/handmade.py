@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from twofold.compare.groups import Group, groups
 from twofold.experiments.config import configure, usual_seeds
 from twofold.experiments.runs import Run
-from twofold.report.cells import Cell, cells
 
 
 def made(
@@ -58,5 +58,5 @@ def seeded(
     ]
 
 
-def gathered(*runs: Sequence[Run]) -> list[Cell]:
-    return cells(run for own in runs for run in own)
+def gathered(*runs: Sequence[Run]) -> list[Group]:
+    return groups(run for own in runs for run in own)

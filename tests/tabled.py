@@ -10,10 +10,11 @@ from typing import Any
 
 from handmade import made
 
+from twofold.compare.groups import Group, groups
 from twofold.experiments.runs import Run
-from twofold.report.cells import Cell, cells
-from twofold.report.paper import FILES
-from twofold.report.studytables import Number, StudyTable
+from twofold.papers.hess2024.reference import FILES
+from twofold.report.tables import StudyTable
+from twofold.report.tables.model import Number
 
 
 def number(table: StudyTable, method: str, metric: str = "min", **where: Any) -> Number:
@@ -47,7 +48,7 @@ def printed_rows() -> Iterator[dict[str, str]]:
 
 
 @cache
-def papers_grid() -> list[Cell]:
+def papers_grid() -> list[Group]:
     by_cell: dict[tuple[str, ...], dict[str, tuple[float, float]]] = {}
     for row in printed_rows():
         if row["usable"] == "yes":
@@ -59,7 +60,7 @@ def papers_grid() -> list[Cell]:
             low, avg = (mean + sign * sem for mean, sem in (values["MIN"], values["AVG"]))
             setting = {"mode": mode, "lr": float(lr), "batch_size": int(batch_size)}
             runs.append(made(method, low, avg, benchmark=benchmark, seed=seed, **setting))
-    return cells(runs)
+    return groups(runs)
 
 
 # What is bold in the printed main table: a letter a method in the order of the columns, x for bold.

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from handmade import gathered, seeded
 
-from twofold.report.studytables import study_table
+from twofold.report.tables import render, study_table
 
 OFTEN, RARELY = "dense:300:20", "dense:10:500"
 LONG = (
-    "judged after each of a task's first 300 iterations, then every 20 iterations and at the end "
-    "of each task only."
+    "evaluated after each of a task's first 300 iterations, then every 20 iterations and at the "
+    "end of each task only."
 )
 SHORT = LONG.replace("300", "10").replace("every 20", "every 500")
 
 
 def bounds(*runs) -> list[str]:
-    lines = study_table("main", gathered(*runs)).render("md").splitlines()
+    lines = render(study_table("main", gathered(*runs)), "md").splitlines()
     return [line.removeprefix("- ") for line in lines if "since the model was" in line]
 
 

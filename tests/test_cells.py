@@ -1,4 +1,4 @@
-"""Cells: runs that differ in nothing but their seed. Every number here is worked by hand."""
+"""Groups: runs that differ in nothing but their seed. Every number here is worked by hand."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from toys import domain_benchmark
 import twofold
 from twofold.cli import main
 from twofold.cli import run as run_command
+from twofold.compare.groups import Group, groups
+from twofold.compare.reductions import Reductions
+from twofold.compare.selection import Shelf, preference
+from twofold.compare.statistics import mean_and_error
 from twofold.errors import UserError
 from twofold.experiments.config import Config
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
-from twofold.report.cells import Cell, cells, mean_and_error
-from twofold.report.selection import Reductions, Shelf, preference
 
 pytest_plugins = ["commandline_fixtures"]
 
@@ -38,8 +40,8 @@ def test_the_mean_and_its_standard_error() -> None:
 
 
 def test_runs_that_differ_in_their_seed_are_one_cell() -> None:
-    found = cells([made(seed=162), made("er+gem"), made(seed=142), made("er+gem", seed=152)])
-    assert [(cell.config.method, cell.seeds) for cell in found] == [
+    found = groups([made(seed=162), made("er+gem"), made(seed=142), made("er+gem", seed=152)])
+    assert [(group.config.method, group.seeds) for group in found] == [
         ("er", [142, 162]),
         ("er+gem", [142, 152]),
     ]
@@ -64,30 +66,30 @@ def test_runs_that_differ_in_their_seed_are_one_cell() -> None:
     ids=lambda other: next(iter(other)),
 )
 def test_runs_that_differ_in_anything_else_are_not(other: dict[str, Any]) -> None:
-    assert len(cells([made(seed=142), made(seed=152, **other)])) == 2
+    assert len(groups([made(seed=142), made(seed=152, **other)])) == 2
 
 
 def test_a_cell_of_numbers() -> None:
-    (cell,) = gathered(seeded("er", [1, 2, 6], [90, 94, 98]))
-    assert cell.values("min") == [1, 2, 6]
-    assert cell.mean("min") == 3
-    assert cell.error("min") == pytest.approx(math.sqrt(7 / 3))
-    assert cell.mean("avg") == 94
-    assert cell.by_seed("avg") == {142: 90, 152: 94, 162: 98}
+    (group,) = gathered(seeded("er", [1, 2, 6], [90, 94, 98]))
+    assert group.values("min") == [1, 2, 6]
+    assert group.mean("min") == 3
+    assert group.error("min") == pytest.approx(math.sqrt(7 / 3))
+    assert group.mean("avg") == 94
+    assert group.by_seed("avg") == {142: 90, 152: 94, 162: 98}
 
 
 def test_what_a_run_has_not_is_left_out() -> None:
-    (cell,) = gathered([made(low=None), made(low=80, seed=152)])
-    assert cell.values("min") == [80]
-    assert (cell.mean("min"), cell.error("min")) == (80, None)
-    assert cell.values("no such thing") == []
-    assert (cell.mean("avg.deeper"), cell.error("avg.deeper")) == (None, None)
+    (group,) = gathered([made(low=None), made(low=80, seed=152)])
+    assert group.values("min") == [80]
+    assert (group.mean("min"), group.error("min")) == (80, None)
+    assert group.values("no such thing") == []
+    assert (group.mean("avg.deeper"), group.error("avg.deeper")) == (None, None)
 
 
 def test_an_entry_within_an_entry() -> None:
-    (cell,) = gathered([made(seconds=10), made(seconds=14, seed=152)])
-    assert cell.mean("seconds.training") == 12
-    assert cell.error("seconds.training") == 2
+    (group,) = gathered([made(seconds=10), made(seconds=14, seed=152)])
+    assert group.mean("seconds.training") == 12
+    assert group.error("seconds.training") == 2
 
 
 @pytest.mark.parametrize(
@@ -104,13 +106,13 @@ def test_an_entry_within_an_entry() -> None:
     ],
 )
 def test_what_and_how(method: str, objective: str, routines: str) -> None:
-    (cell,) = cells([made(method)])
-    assert (cell.objective, cell.routines) == (objective, routines)
+    (group,) = groups([made(method)])
+    assert (group.objective, group.routines) == (objective, routines)
 
 
 def test_how_many_diverged() -> None:
-    (cell,) = cells([made(diverged=True), made(seed=152)])
-    assert cell.diverged == 1
+    (group,) = groups([made(diverged=True), made(seed=152)])
+    assert group.diverged == 1
 
 
 @pytest.mark.parametrize(
@@ -124,8 +126,8 @@ def test_how_many_diverged() -> None:
     ids=["every", "every-10", "dense", "dense-1"],
 )
 def test_whether_every_iteration_was_judged(options: dict[str, Any], complete: bool) -> None:
-    (cell,) = cells([made(**options)])
-    assert cell.complete == complete
+    (group,) = groups([made(**options)])
+    assert group.complete == complete
 
 
 def configs_of(command: str, monkeypatch: pytest.MonkeyPatch) -> list[Config]:
@@ -161,23 +163,23 @@ def configs_of(command: str, monkeypatch: pytest.MonkeyPatch) -> list[Config]:
 def test_one_command_makes_all_seeds(
     seeds: list[int], said: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (cell,) = cells([made(seed=seed, **options) for seed in seeds])
-    command = cell.command()
+    (group,) = groups([made(seed=seed, **options) for seed in seeds])
+    command = group.command()
     assert command is not None
     assert said in command
-    wanted = {run.config.identity() for run in cell.runs}
+    wanted = {run.config.identity() for run in group.runs}
     assert {config.identity() for config in configs_of(command, monkeypatch)} == wanted
 
 
 def test_a_run_without_a_recorded_command_has_one_all_the_same() -> None:
     run = made()
     del run.summary["command"]
-    assert Cell((run,)).command() == cells([made()])[0].command()
+    assert Group((run,)).command() == groups([made()])[0].command()
 
 
 def test_own_tensors_have_no_command() -> None:
     run = twofold.run(domain_benchmark(tasks=2), "er", batch_size=8, iterations=2)
-    assert Cell((run,)).command() is None
+    assert Group((run,)).command() is None
 
 
 def test_a_component_that_is_not_at_hand_keeps_its_command() -> None:
@@ -187,8 +189,9 @@ def test_a_component_that_is_not_at_hand_keeps_its_command() -> None:
     theirs = Config(**{**vars(run.config), **config})
     command = "twofold run rotated-mnist er+theirs --seed 142 --plugin theirs.py"
     with_command = Run(theirs, {**run.summary, "command": command}, {})
-    assert Cell((with_command,)).command() == command.replace("--seed 142", "--seeds 1")
-    assert Cell((Run(theirs, {**run.summary, "command": None}, {}),)).command() is None
+    assert Group((with_command,)).command() == command
+    assert Group((with_command, with_command)).command() == f"{command} && {command}"
+    assert Group((Run(theirs, {**run.summary, "command": None}, {}),)).command() is None
 
 
 @pytest.fixture
@@ -250,14 +253,14 @@ def test_runs_of_two_versions_of_a_plugin_are_two_cells(half: Path, registries: 
     half.write_text(half.read_text() + "\n# another\n")
     forget()
     second = runs(90, 91)
-    old, new = found = cells([*first, *second])
+    old, new = found = groups([*first, *second])
     assert (old.seeds, new.seeds) == ([142, 152, 162], [142, 152])
     assert min(found, key=preference) is new
     assert (Reductions.of(old).training, Reductions.of(new).training) == (
-        ("by another half.py",),
+        ("with a different version of half.py",),
         (),
     )
-    assert len(Shelf(found).cells()) == 2
+    assert len(Shelf(found).groups()) == 2
     half.unlink()  # nothing is known then
     forget()
     assert Reductions.of(old).training == ()

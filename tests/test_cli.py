@@ -137,9 +137,9 @@ def test_the_main_tables_settings(
 
 def test_the_second_tables_settings() -> None:
     """Without --lr, a method of the study is made as the study makes it."""
-    for cell in studies.load("sota").cells:
-        made = configure(cell.config.benchmark, cell.config.method)
-        assert (made.lr, made.batch_size) == (cell.config.lr, cell.config.batch_size)
+    for point in studies.load("sota").points:
+        made = configure(point.config.benchmark, point.config.method)
+        assert (made.lr, made.batch_size) == (point.config.lr, point.config.batch_size)
 
 
 @pytest.mark.parametrize(

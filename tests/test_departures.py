@@ -15,12 +15,13 @@ from handmade import gathered, seeded
 from matplotlib.axes import Axes
 
 from twofold import configure
+from twofold.compare.departures import Effect, by_the_text, effects, in_force
+from twofold.compare.groups import groups
 from twofold.errors import UserError
-from twofold.experiments.profiles import DEPARTURES
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
-from twofold.report.cells import cells
-from twofold.report.departures import Effect, by_the_text, effects, in_force, render
+from twofold.papers.hess2024.profiles import DEPARTURES
+from twofold.report.departures import render
 from twofold.report.figures.departures import departures_figure
 
 pytest_plugins = ["commandline_fixtures"]
@@ -30,7 +31,7 @@ CUMULATIVE = "er+gem(references=cumulative)"
 
 
 def names(benchmark: str, method: str, **options: Any) -> list[str]:
-    return [each.name for each in in_force(configure(benchmark, method, **options))]
+    return list(in_force(configure(benchmark, method, **options)))
 
 
 @pytest.mark.parametrize(
@@ -98,14 +99,14 @@ def test_learning_rates_are_told_apart() -> None:
 def test_a_component_that_is_not_at_hand_is_no_hindrance() -> None:
     config = configure("rotated-mnist", "er", profile="published")
     other = dataclasses.replace(config, components=[*config.components, ("mine", {})])
-    assert [each.name for each in in_force(other)] == ["D1", "D6"]
+    assert list(in_force(other)) == ["D1", "D6"]
 
 
 def test_both_partners_reductions_are_said() -> None:
     text = seeded("er", TEXT, eval_precision="bf16")
     text[0].summary["audit"] = {"images": 2000, "differences": 3}
     (low, _) = effects(gathered(text, seeded("er", TEXT, memory_grouping="class")))
-    assert low.remarks == ("judged in bf16 (3 of 2,000 audited predictions are others in fp32)",)
+    assert low.remarks == ("evaluated in bf16 (3 of 2,000 audited predictions differ from fp32)",)
 
 
 @pytest.mark.parametrize("benchmark", ["rotated-mnist", "split-cifar100"])
@@ -168,9 +169,13 @@ def test_the_table_says_what_they_are() -> None:
     assert row in text
     assert "- D1: one memory for all tasks of Rotated MNIST." in text
     assert "D2" not in text
-    assert "MIN of rotated-mnist offline is an upper bound (≤), judged every 10 iterations" in text
-    said = "MIN of rotated-mnist offline is not the paper's: judged on 100 images a task."
-    assert text.count("not the paper's") == text.count(said) == 1
+    assert (
+        "MIN of rotated-mnist offline is an upper bound (≤), evaluated every 10 iterations" in text
+    )
+    differs = (
+        "MIN of rotated-mnist offline differs from the reference runs: evaluated on 100 images"
+    )
+    assert text.count("differs from") == text.count(differs) == 1
     with pytest.raises(UserError, match="did you mean 'csv'"):
         render(made_effects(), "cvs")
 
@@ -200,7 +205,7 @@ def test_the_command(twofold: Command, tmp_path: Path) -> None:
     code = seeded("er", TEXT, memory_grouping="class")
     store = saved(tmp_path / "store", seeded("er", TEXT), code)
     done = twofold("departures", "--runs", store)
-    assert (done.code, done.out) == (0, render(effects(cells(Store(store).runs()))))
+    assert (done.code, done.out) == (0, render(effects(groups(Store(store).runs()))))
     file = tmp_path / "effects.csv"
     assert twofold("departures", "--runs", store, "-o", file).code == 0
     assert file.read_text().startswith("departures,benchmark")
@@ -247,4 +252,4 @@ def shown(axes: Axes) -> set[tuple[float, float]]:
 def test_nothing_to_compare(twofold: Command, tmp_path: Path) -> None:
     done = twofold("departures", "--runs", saved(tmp_path / "store", seeded("er", TEXT)))
     assert done.code == 2
-    assert "a method by the text and with a departure are needed" in one_line(done.err)
+    assert "a method according to the text and with a departure are needed" in one_line(done.err)

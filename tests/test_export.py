@@ -13,8 +13,8 @@ from commandline import Command, Outcome, leftovers, one_line, runs_in, tiny
 from made_runs import gap_accuracies, made_run
 
 from twofold import Run, Store, UserError
-from twofold.report.cells import cells
-from twofold.report.figures.curves import accuracy_curve, projected_share
+from twofold.compare.groups import groups
+from twofold.report.figures.series import accuracy_curve, projected_share
 from twofold.report.page import build_page
 
 pytest_plugins = ("commandline_fixtures",)
@@ -92,7 +92,7 @@ def test_measures_curves_and_the_page_are_the_same(full: Path, small: Path) -> N
         np.testing.assert_equal(one.raw_measures, other.raw_measures)
         assert (one.raw_measures is not None) == ("ema" in one.config.method)
         assert one.gaps == other.gaps
-    for one, other in zip(cells(old), cells(new), strict=True):
+    for one, other in zip(groups(old), groups(new), strict=True):
         for task in (1, 2, 3):
             a, b = accuracy_curve(one, task), accuracy_curve(other, task)
             assert all(np.array_equal(getattr(a, x), getattr(b, x)) for x in ("x", "mean", "error"))

@@ -30,17 +30,12 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-import twofold
 from twofold import Run, UserError
 from twofold.cli import main
 from twofold.experiments.naming import canonical
-from twofold.report.figures import (
-    KINDS,
-    compare_figure,
-    gamma_figure,
-    joint_figure,
-    projection_rule_figure,
-)
+from twofold.papers.hess2024.figures import gamma_figure, joint_figure, projection_rule_figure
+from twofold.papers.hess2024.reference import FILES
+from twofold.report.figures import KINDS, compare_figure
 from twofold.report.figures.base import figure as register
 from twofold.routines import Routine
 
@@ -68,7 +63,7 @@ def test_figure_1_is_the_whole_curve_of_full_replay_alone():
     assert dashed(whole) == [3]
     assert whole.get_xlabel() == "iteration"
     assert figure.get_figwidth() == 3.5
-    with pytest.raises(UserError, match="no runs for the figure joint: make them with `twofold ru"):
+    with pytest.raises(UserError, match="no runs for the figure joint: train them with `twofold r"):
         joint_figure(runs[2:])
 
 
@@ -187,7 +182,7 @@ def test_above_are_the_curves_of_each_gamma():
 
 @pytest.mark.parametrize("profile", ["paper", "published"])
 def test_the_papers_gamma_study_is_drawn_beside_runs_of_its_kind(profile):
-    file = Path(twofold.__file__).parent / "paper" / "gamma_study.csv"
+    file = FILES / "gamma_study.csv"
     rows = list(csv.DictReader(file.open(encoding="utf-8")))
     figure = gamma_figure(gamma_runs(profile=profile))
     assert "grey diamonds: the paper's values; dotted: its er" in note(figure)

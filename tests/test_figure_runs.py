@@ -10,22 +10,16 @@ from drawn import BLACK, GREEN, curves, nan, note, panels, stored, two_tasks
 
 from twofold import UserError
 from twofold.cli import main
-from twofold.report.figures import (
-    KINDS,
-    compare_figure,
-    find_kind,
-    gap_figure,
-    select_runs,
-)
+from twofold.report.figures import KINDS, compare_figure, find_kind, gap_figure, select_runs
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lr": 0.01}, r"er's runs differ in lr \(0\.01, 0\.1\): choose one with --lr"),
-        ({"batch_size": 10}, r"in batch size \(10, 128\): choose one with --batch-size"),
-        ({"momentum": 0.5}, r"in momentum \(0\.5, 0\.9\): put them in folders of their own"),
-        ({"profile": "published"}, r"in profile \(paper, published\): choose one with --profile"),
+        ({"lr": 0.01}, r"er's runs differ in lr \(0\.01, 0\.1\): choose one with the option lr"),
+        ({"batch_size": 10}, r"in batch size \(10, 128\): choose one with the option batch_size"),
+        ({"momentum": 0.5}, r"in momentum \(0\.5, 0\.9\): put them in separate folders"),
+        ({"profile": "published"}, r"in profile \(paper, published\): choose one with the"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
@@ -48,7 +42,7 @@ def test_of_runs_that_were_judged_or_shortened_in_several_ways_the_fullest_are_s
 def test_runs_of_different_length_or_mode_do_not_mix():
     short = two_tasks("er", [50, 60, 70, 80], iterations=2)
     other = two_tasks("joint", [50, 60, 70, 80, 90, 90])
-    with pytest.raises(UserError, match=r"differ in length \(er 4, joint 6\): choose with --iter"):
+    with pytest.raises(UserError, match=r"differ in length \(er 4, joint 6\): choose with the"):
         gap_figure([short, other])
     with pytest.raises(UserError, match=r"the runs differ in mode \(offline, online\)"):
         gap_figure([short, two_tasks("joint", [50, 60, 70, 80], mode="online")])
@@ -91,7 +85,7 @@ def test_runs_are_selected_by_benchmark_mode_profile_method_and_settings():
     with pytest.raises(UserError, match=r"unknown profile 'publish': did you mean 'published'"):
         chosen(profile="publish")
     command = "`twofold run split-cifar100 er --seeds 5 --profile published`"
-    with pytest.raises(UserError, match=f"no runs of split-cifar100, .*: make them with {command}"):
+    with pytest.raises(UserError, match=f"no runs of split-cifar100, .*: train .* with {command}"):
         chosen("split-cifar100", profile="published")
 
 
@@ -183,7 +177,7 @@ def test_the_notes_say_the_setting_and_the_seeds():
 
 def test_the_notes_say_what_was_left_out():
     every, thinned = [50, 60, 70, 80], [nan, 60, nan, 80]
-    often = "judged every 2 iterations and at the end of each task only: the deepest drop may be"
+    often = "evaluated every 2 iterations and at the end of each task only: the deepest drop may be"
     missed = f"{often} missed, and MIN is an upper bound"
     seed = "rotated-mnist, offline, lr 0.1, batch size 128: one seed"
     alone = [two_tasks("er", thinned, eval_schedule="every:2")]
@@ -192,8 +186,8 @@ def test_the_notes_say_what_was_left_out():
 
     short = two_tasks("er", every, eval_schedule="dense:100:10", eval_size=200, iterations=2)
     said = note(gap_figure([short]))
-    assert "at most 2 iterations a task, judged on 200 images a task" in said
-    assert "judged after each of a task's first 100 iterations, then every 10 iterations" in said
+    assert "at most 2 iterations per task, evaluated on 200 images per task" in said
+    assert "evaluated after each of a task's first 100 iterations, then every 10 iterations" in said
 
 
 def test_the_command_draws_what_is_in_a_folder(tmp_path, capsys, monkeypatch):
@@ -226,7 +220,7 @@ def test_the_command_says_what_it_left_out_and_which_setting_it_chose(tmp_path, 
     ("words", "message"),
     [
         (["--runs", "nowhere"], "there is no folder nowhere: `twofold run rotated-mnist er"),
-        (["--mode", "online"], "no runs of rotated-mnist, online, paper: make them with `twofold"),
+        (["--mode", "online"], "no runs of rotated-mnist, online, paper: train them with `twofold"),
         (["-o", "gap.gif"], "a figure's name must end in .png, .svg or .pdf, not 'gap.gif'"),
         (["--lr", "0.5"], "no runs with lr 0.5: there are 0.01, 0.1"),
         (["--task", "3"], "task must be from 1 to 2, not 3"),
@@ -258,5 +252,5 @@ def test_a_figure_without_runs_says_the_command_that_makes_them(tmp_path, capsys
     for kind, words in commands.items():
         place = ["rotated-mnist", "--runs", str(tmp_path), "--profile", "published"]
         assert main(["figure", kind, *place]) == 2
-        wrong = f"no runs for the figure {kind}: make them with `twofold run rotated-mnist {words}"
+        wrong = f"no runs for the figure {kind}: train them with `twofold run rotated-mnist {words}"
         assert wrong in capsys.readouterr().err

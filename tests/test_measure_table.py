@@ -16,10 +16,11 @@ from test_measures import FINAL, HAND, hand
 from toys import class_benchmark
 
 from twofold import Run, Store, UserError, run
+from twofold.compare.groups import groups
 from twofold.evaluation.measures import MEASURES
-from twofold.report.cells import cells
-from twofold.report.layouts import SIGNS, TABLES
-from twofold.report.studytables import StudyTable, study_table
+from twofold.papers.hess2024.tables import TABLES
+from twofold.report.tables import StudyTable, render, study_table
+from twofold.report.tables.layouts import SIGNS
 
 pytest_plugins = ("commandline_fixtures",)
 
@@ -45,12 +46,12 @@ def trained(
 
 
 def table(*runs: Run) -> StudyTable:
-    return study_table("trajectories", cells(runs))
+    return study_table("trajectories", groups(runs))
 
 
 def shown(*runs: Run) -> dict[str, dict[str, str]]:
     """The only block as Markdown has it, by method and column."""
-    lines = [line for line in table(*runs).render("md").splitlines() if line.startswith("|")]
+    lines = [line for line in render(table(*runs), "md").splitlines() if line.startswith("|")]
     heads, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {row[0]: dict(zip(heads, row, strict=True)) for row in rows}
 
@@ -103,7 +104,7 @@ def test_rows_come_in_the_order_of_the_study_and_only_with_runs() -> None:
 
 
 def test_each_column_is_explained_below() -> None:
-    text = table(trained()).render("md")
+    text = render(table(trained()), "md")
     for metric in LAYOUT.metrics:
         assert f"\n- {metric.label}: {metric.about}\n" in text
     keys = [metric.name.partition(".")[2] for metric in LAYOUT.metrics]
@@ -117,7 +118,7 @@ def test_each_column_is_explained_below() -> None:
 
 def test_thinned_evaluation_has_a_sign() -> None:
     one = trained(eval_schedule="dense:100:10")
-    row, text = shown(one)["ER"], table(one).render("md")
+    row, text = shown(one)["ER"], render(table(one), "md")
     for key, measure in MEASURES.items():
         if measure.title in row and row[measure.title] != "–":
             sign = SIGNS[measure.thinned]
@@ -127,8 +128,8 @@ def test_thinned_evaluation_has_a_sign() -> None:
     assert row["AAA"].startswith("≈ 65.3")
     assert row["AVG"].startswith("79.7")
     for sign, words in (("≤", "an upper bound"), ("≥", "a lower bound"), ("≈", "approximate")):
-        assert f"- {sign}: {words}, since the model was judged after each of" in text
-    records = json.loads(table(one).render("json"))["numbers"]
+        assert f"- {sign}: {words}, since the model was evaluated after each of" in text
+    records = json.loads(render(table(one), "json"))["numbers"]
     for record in records:
         sign = SIGNS[MEASURES[record["metric"].partition(".")[2]].thinned]
         assert record["bound"] == (sign if record["mean"] is not None else "")
@@ -144,7 +145,7 @@ def test_fewer_images_are_said_where_they_count() -> None:
 
 @pytest.mark.parametrize("format", ["latex", "html", "csv", "json"])
 def test_the_other_formats_have_it_too(format: str) -> None:
-    text = table(trained(), trained("er+warmup(500)+ema(0.999)", raw=1.0)).render(format)
+    text = render(table(trained(), trained("er+warmup(500)+ema(0.999)", raw=1.0)), format)
     assert text.count("29.0") >= 2  # the residual of both
     assert "23.0" in text
 
@@ -190,7 +191,7 @@ def test_it_is_shown_indented_without_json(store: Path, twofold: Command) -> Non
 
 def test_only_some_of_the_metrics() -> None:
     chosen = ["raw_avg", "min", "gap_depth"]
-    found = study_table("trajectories", cells([trained()]), metrics=chosen)
+    found = study_table("trajectories", groups([trained()]), metrics=chosen)
     assert found.blocks[0].columns == ("raw AVG", "MIN", "gap depth")
     with pytest.raises(UserError, match="unknown metric 'gap': did you mean 'gap_depth'"):
         study_table("trajectories", [], metrics=["gap"])

@@ -6,13 +6,12 @@ import pytest
 from handmade import gathered, seeded
 from tabled import PRINTED_BOLD, UNLIKE_PRINTED, number, printed_rows, rows
 
+from twofold.compare.groups import Group
+from twofold.compare.reference import printed, slips
+from twofold.compare.selection import Setting
 from twofold.experiments import studies
-from twofold.report.cells import Cell
-from twofold.report.layouts import TABLES
-from twofold.report.notes import notes
-from twofold.report.paper import printed, slips
-from twofold.report.selection import Setting
-from twofold.report.studytables import study_table
+from twofold.papers.hess2024.tables import TABLES
+from twofold.report.tables import notes, render, study_table
 
 PLACES = [
     (benchmark, mode)
@@ -21,7 +20,7 @@ PLACES = [
 ]
 
 
-def test_from_the_papers_grid_the_papers_settings_are_chosen(papers: list[Cell]) -> None:
+def test_from_the_papers_grid_the_papers_settings_are_chosen(papers: list[Group]) -> None:
     main, sota = study_table("main", papers), study_table("sota", papers)
     chosen = {tuple(place): choice.setting for place, choice in main.choices.items()}
     offline, online = Setting(0.1, 128), Setting(0.01, 10)
@@ -38,7 +37,7 @@ def test_from_the_papers_grid_the_papers_settings_are_chosen(papers: list[Cell])
     assert all("plain er and joint among" in choice.why for choice in main.choices.values())
 
 
-def test_the_bold_rule_on_the_papers_own_numbers(papers: list[Cell]) -> None:
+def test_the_bold_rule_on_the_papers_own_numbers(papers: list[Group]) -> None:
     unlike = set()
     for n in study_table("main", papers).numbers():
         place = (*n.section.place, n.metric.name)
@@ -49,7 +48,7 @@ def test_the_bold_rule_on_the_papers_own_numbers(papers: list[Cell]) -> None:
     assert unlike == UNLIKE_PRINTED
 
 
-def test_the_papers_numbers_are_no_different_from_themselves(papers: list[Cell]) -> None:
+def test_the_papers_numbers_are_no_different_from_themselves(papers: list[Group]) -> None:
     for name in ("main", "sota", "appendix"):
         numbers = list(study_table(name, papers).numbers())
         assert all(n.value is not None and n.printed is not None for n in numbers)
@@ -60,7 +59,7 @@ def test_the_papers_numbers_are_no_different_from_themselves(papers: list[Cell])
     assert len(numbers) == 1152 - 78
 
 
-def test_the_grey_cells_of_the_appendix(papers: list[Cell]) -> None:
+def test_the_grey_cells_of_the_appendix(papers: list[Group]) -> None:
     used = {
         (*n.section.place, n.method, n.section.setting)
         for n in study_table("appendix", papers).numbers()
@@ -76,8 +75,8 @@ def test_the_grey_cells_of_the_appendix(papers: list[Cell]) -> None:
     assert len(used) == 8 * 6 + 2 * 2 + 2 * 4
 
 
-def test_the_layout_of_the_main_table(papers: list[Cell]) -> None:
-    text = study_table("main", papers).render("md")
+def test_the_layout_of_the_main_table(papers: list[Group]) -> None:
+    text = render(study_table("main", papers), "md")
     head, *body = rows(text)
     er, joint = ["ER", "ER + GEM", "ER + A-GEM"], ["Joint", "Joint + GEM", "Joint + A-GEM"]
     assert head == ["benchmark", "mode", "LR", "BS", "metric", *er, *joint]
@@ -86,7 +85,7 @@ def test_the_layout_of_the_main_table(papers: list[Cell]) -> None:
         *("83.1 ± 0.5 (n=2)", "**84.1 ± 0.4** (n=2)", "82.5 ± 0.7 (n=2)"),
         *("**86.7 ± 0.8** (n=2)", "**87.5 ± 0.9** (n=2)", "**86.6 ± 0.6** (n=2)"),
     ]
-    assert body[1][:6] == ["", "", "", "", "paper", "83.1 ± 0.5"]
+    assert body[1][:6] == ["", "", "", "", "reference", "83.1 ± 0.5"]
     assert body[2][:6] == ["", "", "", "", "difference", "0.0 (0.0 se)"]
     assert [line[:2] for line in body if line[1]] == [
         ["Rotated MNIST", "offline"],
@@ -100,15 +99,15 @@ def test_the_layout_of_the_main_table(papers: list[Cell]) -> None:
     ]
 
 
-def test_the_layout_of_the_second_table(papers: list[Cell]) -> None:
-    head, *body = rows(study_table("sota", papers).render("md"))
+def test_the_layout_of_the_second_table(papers: list[Group]) -> None:
+    head, *body = rows(render(study_table("sota", papers), "md"))
     assert head[5:] == ["DER", "DER + A-GEM", "BiC", "BiC + A-GEM"]
     domain = [line for line in body if line[4] == "MIN"][:2]
     assert [line[7:] for line in domain] == [["–", "–"], ["–", "–"]]  # no BiC there
-    assert "**" not in study_table("sota", papers).render("md").split("\n\n", 1)[1]
+    assert "**" not in render(study_table("sota", papers), "md").split("\n\n", 1)[1]
 
 
-def test_the_layout_of_the_appendix(papers: list[Cell]) -> None:
+def test_the_layout_of_the_appendix(papers: list[Group]) -> None:
     table = study_table("appendix", papers)
     assert [block.title for block in table.blocks] == [
         f"{title}, {mode}"
@@ -132,7 +131,7 @@ def test_the_layout_of_the_appendix(papers: list[Cell]) -> None:
 @pytest.mark.parametrize("name", [name for name, layout in TABLES.items() if layout.groups])
 def test_every_method_of_a_study_has_its_column(name: str) -> None:
     layout = TABLES[name]
-    there = {cell.options["method"] for cell in studies.load(layout.study).cells}
+    there = {point.options["method"] for point in studies.load(layout.study).points}
     assert there == {column.method for group in layout.groups for column in group}
 
 
@@ -152,7 +151,7 @@ def test_all_of_the_papers_cells_are_shipped() -> None:
 
 def test_the_slip_is_marked_and_is_one() -> None:
     """The marked block is the one of batch size 128, with three columns moved."""
-    assert slips() == {("split-mini-imagenet", "online", 10)}
+    assert set(slips("hess2024")) == {("split-mini-imagenet", "online", 10)}
     moved = {"bic": "joint", "bic+agem": "bic", "joint": "bic+agem"}
     block: dict[str, dict[tuple[str, str, str], str]] = {"10": {}, "128": {}}
     for row in printed_rows():
@@ -177,7 +176,7 @@ def test_nothing_is_compared_with_the_slip() -> None:
     assert number(table, "er").printed is None
     assert number(table, "er").difference is None
     assert any("a slip" in note for note in notes(table))
-    assert "paper" not in [line[4] for line in rows(table.render("md"))]
+    assert "reference" not in [line[4] for line in rows(render(table, "md"))]
     there = study_table("main", gathered(seeded("er", [1, 3], **{**setting, "batch_size": 64})))
     assert number(there, "er").printed == (3.3, 0.2)
     assert not any("a slip" in note for note in notes(there))

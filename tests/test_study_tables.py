@@ -9,13 +9,12 @@ import pytest
 from handmade import gathered, made, seeded
 from tabled import number, rows, timed
 
+from twofold.compare.groups import groups
+from twofold.compare.selection import Setting
 from twofold.experiments.config import Config, configure
 from twofold.experiments.runs import Run
-from twofold.report.cells import cells
-from twofold.report.notes import notes
-from twofold.report.selection import Setting
-from twofold.report.studytables import study_table
-from twofold.report.text import signed
+from twofold.report.tables import notes, render, study_table
+from twofold.text import signed
 
 # Numbers
 
@@ -31,39 +30,39 @@ def test_a_number_by_hand() -> None:
     assert n.errors_apart == pytest.approx(0.1 / math.sqrt(1.25))
     assert n.seeds == [142, 152]
     assert n.command == "twofold run rotated-mnist er --mode offline --seeds 2 --profile paper"
-    _, low, paper, difference, *_ = rows(table.render("md"))
+    _, low, paper, difference, *_ = rows(render(table, "md"))
     assert [low[5], paper[5], difference[5]] == ["83.0 ± 1.0 (n=2)", "83.1 ± 0.5", "−0.1 (0.1 se)"]
 
 
 def test_all_seeds_of_the_study_need_no_remark() -> None:
     table = study_table("main", gathered(seeded("er", [80, 81, 82, 83, 84])))
     # Mean 82, deviation sqrt(10 / 4), error sqrt(10 / 4 / 5) = 0.7071.
-    assert rows(table.render("md"))[1][5] == "82.0 ± 0.7"
+    assert rows(render(table, "md"))[1][5] == "82.0 ± 0.7"
 
 
 def test_one_seed_has_no_error() -> None:
     table = study_table("main", gathered(seeded("er", [83.1])))
-    assert rows(table.render("md"))[1][5] == "83.1 (n=1)"
+    assert rows(render(table, "md"))[1][5] == "83.1 (n=1)"
     assert number(table, "er").errors_apart is None
 
 
 def test_where_there_is_nothing_there_is_a_dash_beside_the_papers() -> None:
-    _, low, paper, difference, *_ = rows(study_table("main", gathered(seeded("er", [80]))).render())
+    _, low, paper, difference, *_ = rows(render(study_table("main", gathered(seeded("er", [80])))))
     assert low[6:] == ["–"] * 5
     assert paper[6] == "84.1 ± 0.4"
     assert difference[6:] == [""] * 5
 
 
 def test_a_single_task_has_no_min() -> None:
-    table = study_table("main", cells([made(low=None, tasks=1)]))
+    table = study_table("main", groups([made(low=None, tasks=1)]))
     assert number(table, "er").value is None
     assert number(table, "er", "avg").value == (90, None)
 
 
 def test_diverged_runs_are_marked() -> None:
     runs = [*seeded("er", [80, 81, 82, 83]), made(low=9.8, avg=9.8, seed=182, diverged=True)]
-    assert "(1 diverged)" in rows(study_table("main", cells(runs)).render())[1][5]
-    assert "(n=1, 1 diverged)" in study_table("main", cells(runs[4:])).render()
+    assert "(1 diverged)" in rows(render(study_table("main", groups(runs))))[1][5]
+    assert "(n=1, 1 diverged)" in render(study_table("main", groups(runs[4:])))
 
 
 def test_an_error_that_the_paper_rounds_to_nothing_is_no_unit() -> None:
@@ -129,10 +128,10 @@ def as_published() -> Config:
 def test_runs_are_known_by_what_they_are() -> None:
     assert as_published().identity() == made(seed=152).config.identity()
     same = Run(as_published(), {**made(seed=152).summary, "min": 84.0}, {})
-    paper = study_table("main", cells([made(low=82), same]))
+    paper = study_table("main", groups([made(low=82), same]))
     assert number(paper, "er").seeds == [142, 152]
     assert number(paper, "er").value == (83, pytest.approx(1))
-    published = study_table("main", cells([made(low=82), same]), "published")
+    published = study_table("main", groups([made(low=82), same]), "published")
     assert published.blocks == ()
 
 
@@ -156,13 +155,13 @@ def test_each_profile_has_its_own_runs() -> None:
     ids=lambda other: next(iter(other)),
 )
 def test_other_runs_do_not_belong(other: dict[str, Any]) -> None:
-    assert study_table("main", cells([made(**other)])).blocks == ()
-    both = study_table("main", cells([made(low=80), made(low=10, seed=152, **other)]))
+    assert study_table("main", groups([made(**other)])).blocks == ()
+    both = study_table("main", groups([made(low=80), made(low=10, seed=152, **other)]))
     assert number(both, "er").seeds == [142]
 
 
 def test_gem_with_another_gamma_is_no_column() -> None:
-    assert study_table("main", cells([made("er+gem(gamma=0.1)")])).blocks == ()
+    assert study_table("main", groups([made("er+gem(gamma=0.1)")])).blocks == ()
 
 
 # Runs that are smaller than the paper's
@@ -170,7 +169,7 @@ def test_gem_with_another_gamma_is_no_column() -> None:
 
 def test_shortened_runs_are_never_mixed_with_full_ones() -> None:
     short = [made(low=10, seed=seed, iterations=20) for seed in (142, 152, 162)]
-    table = study_table("main", cells([made(low=80), *short]))
+    table = study_table("main", groups([made(low=80), *short]))
     assert number(table, "er").value == (80, None)
     assert number(table, "er").seeds == [142]
 
@@ -181,22 +180,25 @@ def test_shortened_runs_are_shown_if_there_are_no_others_and_compared_with_nothi
     assert n.value == (11, pytest.approx(1))
     assert n.difference is None
     assert number(table, "er", "avg").difference is None
-    text = table.render("md")
+    text = render(table, "md")
     assert "11.0 ± 1.0 (n=2) [a]" in text
-    assert "[a] not the paper's runs: at most 20 iterations a task, the first 2 tasks only." in text
+    assert (
+        "[a] differs from the reference runs: at most 20 iterations per task, the first 2 tasks only."
+        in text
+    )
     assert "difference" not in [line[4] for line in rows(text)]
 
 
 def test_a_single_task_is_said_as_one() -> None:
-    text = study_table("main", gathered(seeded("er", [10, 12], tasks=1))).render("md")
-    assert "[a] not the paper's runs: the first task only." in text
-    text = study_table("main", gathered(seeded("er", [10, 12], eval_schedule="dense:1:5"))).render()
-    assert "judged after a task's first iteration, then every 5 iterations" in text
+    text = render(study_table("main", gathered(seeded("er", [10, 12], tasks=1))), "md")
+    assert "[a] differs from the reference runs: the first task only." in text
+    text = render(study_table("main", gathered(seeded("er", [10, 12], eval_schedule="dense:1:5"))))
+    assert "evaluated after a task's first iteration, then every 5 iterations" in text
 
 
 def test_of_shortened_runs_the_longest_are_shown() -> None:
     runs = [*seeded("er", [10, 12], iterations=20), made(low=50, iterations=200)]
-    assert number(study_table("main", cells(runs)), "er").value == (50, None)
+    assert number(study_table("main", groups(runs)), "er").value == (50, None)
 
 
 def test_a_limit_that_limits_nothing_shortens_nothing() -> None:
@@ -214,21 +216,21 @@ def test_min_of_a_thinned_evaluation_is_an_upper_bound() -> None:
     assert not avg.bound
     assert low.errors_apart is None
     assert avg.errors_apart is not None
-    text = table.render("md")
+    text = render(table, "md")
     assert rows(text)[1][5] == "≤ 83.0 ± 1.0 (n=2)"
     assert rows(text)[3][5] == "≤ −0.1"
-    assert "judged every 10 iterations" in text
+    assert "evaluated every 10 iterations" in text
 
 
 def test_complete_evaluation_is_preferred_to_more_seeds() -> None:
     thinned = seeded("er", [82, 84, 86], eval_schedule="every:10")
-    assert number(study_table("main", cells([*thinned, made(low=80)])), "er").value == (80, None)
+    assert number(study_table("main", groups([*thinned, made(low=80)])), "er").value == (80, None)
 
 
 def test_min_on_fewer_images_is_another_quantity() -> None:
     table = study_table("main", gathered(seeded("er", [82, 84], [91, 92], eval_size=100)))
     assert number(table, "er").difference is None
-    assert number(table, "er").remarks == ("judged on 100 images a task",)
+    assert number(table, "er").remarks == ("evaluated on 100 images per task",)
     assert number(table, "er", "avg").difference == pytest.approx(-0.4)
     assert number(table, "er", "avg").remarks == ()
 
@@ -238,7 +240,7 @@ def test_bf16_counts_as_fp32_unless_audits_found_a_difference_that_counts(differ
     runs = seeded("er", [82, 84], [91, 92], eval_precision="bf16")
     runs[1].summary["audit"] = {"images": 20_000, "differences": different}
     table = study_table("main", gathered(runs))
-    said = ("judged in bf16 (3 of 20,000 audited predictions are others in fp32)",)
+    said = ("evaluated in bf16 (3 of 20,000 audited predictions differ from fp32)",)
     assert number(table, "er").remarks == (said if different > 2 else ())
     assert number(table, "er").difference == pytest.approx(83 - 83.1)
     assert number(table, "er", "avg").remarks == ()
@@ -269,7 +271,7 @@ def test_the_setting_is_one_for_er_and_joint() -> None:
     assert setting == Setting(0.01, 128)
     assert why == (
         "highest final accuracy of plain er and joint among 2 settings; joint alone ends highest "
-        "with LR 0.1, BS 128 (the paper's: LR 0.1, BS 128)"
+        "with LR 0.1, BS 128 (usually LR 0.1, BS 128)"
     )
 
 
@@ -286,9 +288,9 @@ def test_what_is_there_for_both_goes_before_what_is_not() -> None:
 def test_the_only_setting_is_taken_and_named() -> None:
     setting, why = chosen(seeded("er", [80], lr=0.05))
     assert setting == Setting(0.05, 128)
-    assert why == "the only ones with runs (the paper's: LR 0.1, BS 128)"
+    assert why == "the only ones with runs (usually LR 0.1, BS 128)"
     table = study_table("main", gathered(seeded("er", [80], lr=0.05)))
-    assert rows(table.render())[1][2:4] == ["0.05", "128"]
+    assert rows(render(table))[1][2:4] == ["0.05", "128"]
     assert number(table, "er").printed is None  # the paper has none for it
 
 
@@ -300,7 +302,7 @@ def test_shortened_runs_do_not_choose() -> None:
 
 def test_without_a_plain_method_the_papers_setting_is_shown() -> None:
     runs = [seeded("er+gem", [80], [90]), seeded("er+gem", [80, 81], [99, 99], lr=0.01)]
-    assert chosen(*runs) == (Setting(0.1, 128), "as in the paper")
+    assert chosen(*runs) == (Setting(0.1, 128), "the usual ones")
     others = [seeded("er+gem", [80], lr=0.2), seeded("er+gem", [80, 81], lr=0.3)]
     assert chosen(*others)[0] == Setting(0.3, 128)
 
@@ -338,7 +340,7 @@ def test_the_gamma_study() -> None:
     ]
     table = study_table("gamma", gathered(*runs, seeded("er", [82.6, 83.6])))
     assert [block.title for block in table.blocks] == ["Rotated MNIST, offline, LR 0.1, BS 128"]
-    head, low, paper, difference, *_ = rows(table.render("md"))
+    head, low, paper, difference, *_ = rows(render(table, "md"))
     assert head[1:] == [*(f"γ = {gamma}" for gamma in gammas), "ER"]
     assert low[6:] == ["**90.0 ± 0.2** (n=2)", "83.1 ± 0.5 (n=2)"]
     assert paper[1:] == [
@@ -365,13 +367,13 @@ def test_the_time_of_training() -> None:
     assert (
         times.command == f"{seconds.command} && {number(table, 'er', 'seconds.training').command}"
     )
-    head, *body = rows(table.render("md"))
+    head, *body = rows(render(table, "md"))
     assert head == ["method", "Time [s]", "Times ER"]
-    assert [line for line in body if line[0].startswith(("ER", "paper"))][:4] == [
+    assert [line for line in body if line[0].startswith(("ER", "reference"))][:4] == [
         ["ER", "11.00 ± 1.00 (n=2)", "1.00 (n=2)"],
-        ["paper", "59.24 ± 0.66", "1.00"],
+        ["reference", "59.24 ± 0.66", "1.00"],
         ["ER + A-GEM", "–", "–"],
-        ["paper", "61.52 ± 0.60", "1.04 ± 0.02"],
+        ["reference", "61.52 ± 0.60", "1.04 ± 0.02"],
     ]
 
 

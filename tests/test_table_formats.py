@@ -21,13 +21,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tabled import PRINTED_BOLD, UNLIKE_PRINTED, number, timed
 
+from twofold.compare.groups import Group, groups
 from twofold.errors import UserError
 from twofold.experiments.config import Config
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
-from twofold.report.cells import Cell, cells
-from twofold.report.notes import notes
-from twofold.report.studytables import StudyTable, study_table
+from twofold.report.tables import StudyTable, notes, render, study_table
 from twofold.report.text import latex_text
 
 pytest_plugins = ["commandline_fixtures"]
@@ -44,7 +43,7 @@ def small() -> StudyTable:
 
 
 def test_json_has_every_number_in_full(small: StudyTable) -> None:
-    whole = json.loads(small.render("json"))
+    whole = json.loads(render(small, "json"))
     assert (whole["table"], whole["profile"]) == ("main", "paper")
     assert whole["notes"] == notes(small)
     first = whole["numbers"][0]
@@ -65,8 +64,8 @@ def test_json_has_every_number_in_full(small: StudyTable) -> None:
         "reduced": "",
         "bold": True,  # er+gem has 85 +- 5
         "used": False,
-        "paper_mean": 83.1,
-        "paper_sem": 0.5,
+        "reference_mean": 83.1,
+        "reference_sem": 0.5,
         "difference": pytest.approx(-0.1),
         "errors_apart": pytest.approx(0.1 / math.sqrt(1.25)),
         "command": "twofold run rotated-mnist er --mode offline --seeds 2 --profile paper",
@@ -78,13 +77,13 @@ def test_json_has_every_number_in_full(small: StudyTable) -> None:
 
 
 def test_csv_says_the_same(small: StudyTable) -> None:
-    read = list(csv.DictReader(io.StringIO(small.render("csv"))))
-    whole = json.loads(small.render("json"))["numbers"]
+    read = list(csv.DictReader(io.StringIO(render(small, "csv"))))
+    whole = json.loads(render(small, "json"))["numbers"]
     assert len(read) == len(whole) == 12
     for line, one in zip(read, whole, strict=True):
         assert line["method"] == one["method"]
         assert line["seeds"] == " ".join(map(str, one["seeds"]))
-        for name in ("mean", "sem", "paper_mean", "difference"):
+        for name in ("mean", "sem", "reference_mean", "difference"):
             assert (float(line[name]) if line[name] else None) == one[name]
 
 
@@ -114,7 +113,7 @@ class Cells(HTMLParser):
 
 
 def test_html_leads_every_number_to_its_command(small: StudyTable) -> None:
-    page = Cells(small.render("html"))
+    page = Cells(render(small, "html"))
     cells = [
         (attrs, text)
         for (tag, attrs), text in zip(_texted(page), page.texts, strict=True)
@@ -125,15 +124,15 @@ def test_html_leads_every_number_to_its_command(small: StudyTable) -> None:
         assert attrs.get("data-command") == n.command
         assert attrs.get("title") == n.command
         assert text.startswith("–") == (n.command is None)
-    assert cells[0][1] == "83.0 ± 1.0 (n=2) paper 83.1 ± 0.5 −0.1 (0.1 se)"
+    assert cells[0][1] == "83.0 ± 1.0 (n=2) reference 83.1 ± 0.5 −0.1 (0.1 se)"
     heads = [attrs for tag, attrs in page.tags if tag == "th"]
     assert all(attrs["scope"] in ("col", "row", "rowgroup") for attrs in heads)
     assert page.texts[0].startswith("ER and full replay")
-    assert small.render("html").isascii()
+    assert render(small, "html").isascii()
 
 
-def test_html_marks_what_is_bold_and_what_other_tables_show(papers: list[Cell]) -> None:
-    main, appendix = (study_table(name, papers).render("html") for name in ("main", "appendix"))
+def test_html_marks_what_is_bold_and_what_other_tables_show(papers: list[Group]) -> None:
+    main, appendix = (render(study_table(name, papers), "html") for name in ("main", "appendix"))
     bold = sum(row.count("x") for row in PRINTED_BOLD.values()) - len(UNLIKE_PRINTED)
     assert main.count("<strong>") == main.count('bold"') == bold
     assert main.count("<em>") == 0
@@ -144,10 +143,10 @@ def _texted(page: Cells) -> list[tuple[str, dict[str, str | None]]]:
     return [(tag, attrs) for tag, attrs in page.tags if tag in ("td", "th", "caption", "li")]
 
 
-def test_html_rows_are_as_wide_as_their_head(papers: list[Cell]) -> None:
+def test_html_rows_are_as_wide_as_their_head(papers: list[Group]) -> None:
     """With cells that span rows counted in."""
     for name in ("main", "appendix"):
-        for text in study_table(name, papers).render("html").split("</table>")[:-1]:
+        for text in render(study_table(name, papers), "html").split("</table>")[:-1]:
             head, *body = re.findall("<tr>(.*?)</tr>", text)
             width = head.count("<th")
             spans: list[int] = []
@@ -166,12 +165,12 @@ def test_a_hostile_name_stays_text() -> None:
     hostile = "er'\"><script>alert(1)</script>"
     command = f"twofold run rotated-mnist {shlex.quote(hostile)} --seed 142"
     config = Config(**{**vars(run.config), "method": hostile})
-    table = study_table("main", cells([Run(config, {**run.summary, "command": command}, {})]))
+    table = study_table("main", groups([Run(config, {**run.summary, "command": command}, {})]))
     assert number(table, "er").value == (80, None)  # by its components, it is plain ER
-    page = Cells(table.render("html"))
+    page = Cells(render(table, "html"))
     assert "script" not in {tag for tag, _ in page.tags}
     told = [attrs["data-command"] for _, attrs in page.tags if "data-command" in attrs]
-    assert told == [command.replace("--seed 142", "--seeds 1")] * 2
+    assert told == [command] * 2
 
 
 def test_latex_escapes_what_it_must() -> None:
@@ -199,9 +198,9 @@ def test_latex_shows_the_text_that_it_is_given(text: str) -> None:
     assert re.sub(pattern, undo, shown) == text
 
 
-def test_latex_rows_are_as_wide_as_their_head(papers: list[Cell]) -> None:
+def test_latex_rows_are_as_wide_as_their_head(papers: list[Group]) -> None:
     for name in ("main", "sota", "appendix"):
-        text = study_table(name, papers).render("latex")
+        text = render(study_table(name, papers), "latex")
         assert text.isascii()
         for part in text.split(r"\begin{tabular}")[1:]:
             columns = part[: part.index("\n")].strip("{}").replace(" ", "")
@@ -218,12 +217,12 @@ LATEX = next((name for name in ("pdflatex", "tectonic", "lualatex") if shutil.wh
 
 
 @pytest.mark.skipif(LATEX is None, reason="no LaTeX is installed here")
-def test_latex_compiles(papers: list[Cell], tmp_path: Path) -> None:
+def test_latex_compiles(papers: list[Group], tmp_path: Path) -> None:
     assert LATEX is not None
     runs = [run for cell in papers for run in cell.runs]
-    found = cells([*runs, *timed("er", 10, 12), *timed("er+gem", 22, 44)])
+    found = groups([*runs, *timed("er", 10, 12), *timed("er+gem", 22, 44)])
     named = ("main", "sota", "timing", "gamma", "appendix")
-    tables = "\\clearpage\n".join(study_table(name, found).render("latex") for name in named)
+    tables = "\\clearpage\n".join(render(study_table(name, found), "latex") for name in named)
     names = latex_text("er+mine(a_b=1%,c=#2&{3}) ~ ^ $ \\")
     start = "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n"
     (tmp_path / "table.tex").write_text(f"{start}{tables}{names}\n\\end{{document}}\n")
@@ -234,14 +233,14 @@ def test_latex_compiles(papers: list[Cell], tmp_path: Path) -> None:
 
 
 def test_markdown_columns_are_aligned(small: StudyTable) -> None:
-    lines = [line for line in small.render("md").splitlines() if line.startswith("|")]
+    lines = [line for line in render(small, "md").splitlines() if line.startswith("|")]
     assert all(len(one) == len(other) for one, other in pairwise(lines))
 
 
 def test_an_unknown_format_or_table() -> None:
     table = study_table("main", [])
     with pytest.raises(UserError, match="did you mean 'latex'"):
-        table.render("latx")
+        render(table, "latx")
     with pytest.raises(UserError, match="did you mean 'appendix'"):
         study_table("apendix", [])
     assert table.blocks == ()
@@ -263,7 +262,7 @@ def store(tmp_path: Path) -> Path:
 def test_the_command_prints_the_table(twofold: Command, store: Path) -> None:
     done = twofold("table", "main", "--runs", store)
     assert done.code == 0
-    assert done.out == study_table("main", cells(Store(store).runs())).render("md")
+    assert done.out == render(study_table("main", groups(Store(store).runs())), "md")
 
 
 def test_the_example_of_the_guide(
@@ -276,7 +275,7 @@ def test_the_example_of_the_guide(
     exec(compile(code, "tables.md", "exec"), {})
     out = capsys.readouterr().out
     assert r"\begin{tabular}" in out
-    assert "rotated-mnist offline 2 seeds in common: nothing can be told of gem" in out
+    assert "rotated-mnist offline 2 seeds in common: too few to show an effect of gem" in out
 
 
 def test_the_command_writes_what_the_name_says(twofold: Command, store: Path) -> None:
@@ -295,10 +294,10 @@ def test_the_command_writes_what_the_name_says(twofold: Command, store: Path) ->
         ("apendix", "unknown table 'apendix': did you mean 'appendix'?"),
         ("main --profile publish", "unknown profile 'publish': did you mean 'published'?"),
         ("main --format latx", "did you mean 'latex'?"),
-        ("sota", "belongs to this table: `twofold study run sota` makes them"),
-        ("main --profile published", "`twofold study run main --profile published` makes them"),
+        ("sota", "belongs to this table: `twofold study run sota` trains them"),
+        ("main --profile published", "`twofold study run main --profile published` trains them"),
         ("main --runs nowhere", "there is no folder nowhere: `twofold study run main` makes one"),
-        ("main -o table.txt", "what format is table.txt? Say --format md|latex|csv|json|html"),
+        ("main -o table.txt", "what format is table.txt? Set --format md|latex|csv|json|html"),
     ],
     ids=["table", "profile", "format", "others", "other-profile", "empty", "suffix"],
 )

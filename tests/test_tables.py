@@ -9,15 +9,15 @@ from handmade import made
 from rich.console import Console
 from twofold.report.progress import result_text
 
+from twofold.compare.groups import groups
 from twofold.experiments.runs import Run
-from twofold.report.cells import cells
-from twofold.report.tables import cell_text, run_table, summary_tables
+from twofold.report.terminal import mean_text, run_table, summary_tables
 
 
 def shown(runs: list[Run], width: int) -> str:
     console = Console(file=io.StringIO(), width=width)
     with console.capture() as captured:
-        for table in summary_tables(cells(runs)):
+        for table in summary_tables(groups(runs)):
             console.print(table)
     return captured.get()
 
@@ -40,7 +40,7 @@ def rows(runs: list[Run]) -> list[str]:
     ],
 )
 def test_a_cell(values: list[float], text: str) -> None:
-    assert cell_text(values) == text
+    assert mean_text(values) == text
 
 
 def test_a_row_a_method_in_the_order_of_first_appearance() -> None:
@@ -78,7 +78,7 @@ def test_what_else_tells_rows_apart_has_a_column() -> None:
 
 def test_a_table_a_benchmark_mode_and_profile() -> None:
     others = ({"mode": "online"}, {"profile": "published"}, {"benchmark": "split-cifar100"})
-    tables = summary_tables(cells([made(), *(made(**other) for other in others)]))
+    tables = summary_tables(groups([made(), *(made(**other) for other in others)]))
     assert [table.title for table in tables] == [
         "rotated-mnist, offline, profile paper",
         "rotated-mnist, online, profile paper",

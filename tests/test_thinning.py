@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from twofold.evaluation.measures import gaps
 from twofold.evaluation.metrics import minimum_accuracies
-from twofold.report.thinning import DENSE, thin
+from twofold.report.page.thinning import DENSE, thin
 
 nan = np.nan
 

@@ -20,11 +20,13 @@ from scipy import integrate, special
 from toys import domain_benchmark
 
 import twofold as package
+from twofold.compare.groups import groups
+from twofold.compare.statistics import compare, holm
+from twofold.compare.verdicts import LIMITS, Findings, Verdict, findings, unpaired, verdicts
 from twofold.errors import UserError
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
-from twofold.report.cells import cells
-from twofold.report.verdicts import LIMITS, Verdict, compare, holm, render, unpaired, verdicts
+from twofold.report.verdicts import render
 
 pytest_plugins = ["commandline_fixtures"]
 
@@ -203,7 +205,7 @@ def test_so_must_everything_else(other: dict[str, Any]) -> None:
         in sentence
     )
     command = "twofold run rotated-mnist er --mode offline --seeds 3 --profile paper"
-    assert f"`{command}` makes it." in sentence
+    assert f"`{command}` trains it." in sentence
 
 
 def test_the_precision_of_the_evaluation_may_differ() -> None:
@@ -221,7 +223,7 @@ def test_the_published_er_and_er_gem_have_different_memories() -> None:
     (sentence,) = unpaired(found)
     assert "--profile published --memory-grouping class-task" in sentence
     mended = seeded("er", PLAIN, memory_grouping="class-task", **published)
-    more = [*found, *cells(mended)]
+    more = [*found, *groups(mended)]
     assert unpaired(more) == []
     assert {v.profile for v in verdicts(more)} == {"published"}
 
@@ -240,7 +242,7 @@ def test_reservations_about_plain_sgds_runs_are_said_too() -> None:
     plain = seeded("er", PLAIN, eval_precision="bf16")
     plain[0].summary["audit"] = {"images": 2000, "differences": 500}
     (found, _) = verdicts(gathered(plain, seeded("er+gem", [81, 82, 84])))
-    assert "500 of 2,000 audited predictions are others in fp32" in found.sentence
+    assert "500 of 2,000 audited predictions differ from fp32" in found.sentence
 
 
 def test_comparisons_that_look_alike_are_told_apart() -> None:
@@ -268,7 +270,7 @@ def test_an_objective_that_is_not_at_hand_has_verdicts_all_the_same() -> None:
 
 
 def test_no_seed_in_common_is_no_pair() -> None:
-    found = cells([made("er", seed=1), made("er+gem", seed=2)])
+    found = groups([made("er", seed=1), made("er+gem", seed=2)])
     assert verdicts(found) == []
     assert len(unpaired(found)) == 1
 
@@ -339,7 +341,7 @@ def test_real_runs_are_compared_by_seed() -> None:
         for method in ("er", "er+agem", "er+gem")
         for seed in (1, 2, 3)
     }
-    found = [v for v in verdicts(cells(made.values())) if v.hypothesis == "H1"]
+    found = [v for v in verdicts(groups(made.values())) if v.hypothesis == "H1"]
     assert {v.routine for v in found} == {"agem", "gem"}
     for verdict in found:
         by_hand = [made[f"er+{verdict.routine}", s].min - made["er", s].min for s in (1, 2, 3)]
@@ -375,14 +377,15 @@ def test_an_effect_that_does_not_show_is_not_denied() -> None:
     low, high = verdict.interval
     assert verdict.sentence == (
         "5 seeds show no effect of gem on er's MIN: +1.0 points on average, and anything from "
-        f"−{abs(low):.1f} to +{high:.1f} points is compatible with the data. That is no proof of "
-        f"none: with this spread, an average below {(high - low) / 2:.1f} points does not show."
+        f"−{abs(low):.1f} to +{high:.1f} points is compatible with the data. This does not "
+        "prove that there is none: with this spread, an average below "
+        f"{(high - low) / 2:.1f} points does not show."
     )
 
 
 @pytest.mark.parametrize(
     ("values", "said"),
-    [([5.0], "1 seed in common: nothing can be told"), ([5.0, 5.1], "2 seeds in")],
+    [([5.0], "1 seed in common: too few to show"), ([5.0, 5.1], "2 seeds in")],
 )
 def test_fewer_than_three_pairs_tell_nothing(values: list[float], said: str) -> None:
     verdict = against(values)
@@ -400,7 +403,8 @@ def test_what_changes_nothing_at_all_is_said_to() -> None:
 def test_differences_without_a_spread_are_no_certainty() -> None:
     verdict = against([1.0, 1.0 + 1e-13, 1.0])  # but for rounding
     assert (
-        "differs by +1.0 points with each of 3 seeds: no spread to judge it by" in verdict.sentence
+        "differs by +1.0 points with each of 3 seeds: there is no spread to test it by"
+        in verdict.sentence
     )
     assert verdict.p is None
 
@@ -420,7 +424,7 @@ def test_where_holm_sees_more_than_the_interval_it_is_said() -> None:
             break
     assert verdict.interval[0] < 0
     assert verdict.sentence.startswith("agem raises er's MIN")
-    assert verdict.sentence.endswith("the interval, which is stricter, still holds 0.)")
+    assert verdict.sentence.endswith("the interval, which is stricter, includes 0.)")
 
 
 def test_min_of_a_thinned_evaluation_is_said_to_be_rough() -> None:
@@ -430,18 +434,18 @@ def test_min_of_a_thinned_evaluation_is_said_to_be_rough() -> None:
             seeded("er+gem", [81, 82, 84], eval_schedule="every:10"),
         )
     )
-    assert "Both MINs are upper bounds, judged every 10 iterations" in low.sentence
+    assert "Both MINs are upper bounds (evaluated every 10 iterations" in low.sentence
     assert "upper bound" not in avg.sentence
 
 
 def test_shortened_runs_are_said_to_be() -> None:
     verdict = against([1, 2, 4], iterations=20)
-    assert "From smaller runs: at most 20 iterations a task." in verdict.sentence
+    assert "From smaller runs: at most 20 iterations per task." in verdict.sentence
 
 
 def test_diverged_runs_are_counted() -> None:
     runs = seeded("er", PLAIN) + seeded("er+gem", [81, 82, 9.8], diverged=True)
-    assert "3 of the 6 runs diverged." in verdicts(cells(runs))[0].sentence
+    assert "3 of the 6 runs diverged." in verdicts(groups(runs))[0].sentence
 
 
 # Formats and the command
@@ -452,8 +456,8 @@ def some() -> list[Run]:
 
 
 def test_markdown() -> None:
-    found = cells(some())
-    text = render(verdicts(found), unpaired(found))
+    found = groups(some())
+    text = render(findings(found))
     assert text.count("**H1: better routines reduce the stability gap** (MIN, profile paper)") == 1
     assert "| 1 | rotated-mnist | offline | 0.1 | 128 | er   | gem |     3 |   +2.0 |" in text
     assert "| 0.074 |" in text
@@ -462,11 +466,11 @@ def test_markdown() -> None:
 
 
 def test_json_and_csv_say_the_same() -> None:
-    found = verdicts(cells(some()))
-    whole = json.loads(render(found, ["alone"], "json"))
+    found = verdicts(groups(some()))
+    whole = json.loads(render(Findings(found, ["alone"]), "json"))
     assert whole["unpaired"] == ["alone"]
-    assert whole["limits"] == list(LIMITS)
-    read = list(csv.DictReader(io.StringIO(render(found, [], "csv"))))
+    assert whole["limits"] == Findings(found).limits
+    read = list(csv.DictReader(io.StringIO(render(Findings(found), "csv"))))
     assert len(read) == len(whole["verdicts"]) == len(found) == 2
     for line, one, verdict in zip(read, whole["verdicts"], found, strict=True):
         assert float(line["effect"]) == one["effect"] == verdict.effect
@@ -478,7 +482,7 @@ def test_json_and_csv_say_the_same() -> None:
 
 def test_an_unknown_format() -> None:
     with pytest.raises(UserError, match="unknown format 'jsn': did you mean 'json'"):
-        render([], [], "jsn")
+        render(Findings([]), "jsn")
 
 
 @pytest.fixture
@@ -492,8 +496,8 @@ def store(tmp_path: Path) -> Path:
 
 def test_the_command(twofold: Command, store: Path) -> None:
     done = twofold("verdicts", "--runs", store)
-    found = cells(Store(store).runs())
-    assert (done.code, done.out) == (0, render(verdicts(found), unpaired(found)))
+    found = groups(Store(store).runs())
+    assert (done.code, done.out) == (0, render(findings(found)))
     file = store.parent / "verdicts.json"
     assert twofold("verdicts", "--runs", store, "--all-settings", "-o", file).code == 0
     assert len(json.loads(file.read_text())["verdicts"]) == 2
@@ -504,8 +508,8 @@ def test_the_command(twofold: Command, store: Path) -> None:
     [
         ("--profile published", "a routine and plain SGD on one objective are needed"),
         ("--profile papr", "unknown profile 'papr': did you mean 'paper'?"),
-        ("--format latex", "invalid choice: 'latex'"),
-        ("--runs nowhere", "there is no folder nowhere: `twofold study run main` makes one"),
+        ("--format latex", "unknown format 'latex'"),
+        ("--runs nowhere", "there is no folder nowhere: `twofold run` makes one"),
     ],
     ids=["nothing", "profile", "format", "empty"],
 )

@@ -54,10 +54,18 @@ class Settings:
         axis=True,
     )
     iterations: int | None = option(
-        None, help="at most N iterations per task", check=between(1, LARGEST), group=TRAINING
+        None,
+        help="at most N iterations per task",
+        check=between(1, LARGEST),
+        group=TRAINING,
+        reduces=True,
     )
     tasks: int | None = option(
-        None, help="only the first N tasks", check=between(1, LARGEST), group=TRAINING
+        None,
+        help="only the first N tasks",
+        check=between(1, LARGEST),
+        group=TRAINING,
+        reduces=True,
     )
     momentum: float = option(
         0.9, help="of SGD (default: 0.9)", check=from_to_below(0, 1), group=TRAINING
@@ -80,14 +88,20 @@ class Settings:
         check=_schedule,
         metavar="SCHEDULE",
         group=EVALUATION,
+        reduces=True,
     )
     eval_size: int = option(
-        1000, help="test images per task (1000)", check=between(1, LARGEST), group=EVALUATION
+        1000,
+        help="test images per task (1000)",
+        check=between(1, LARGEST),
+        group=EVALUATION,
+        reduces=True,
     )
     eval_precision: Precision = option(
         "fp32",
         help="fp32 (default), or bf16 with checks, which is faster on some processors",
         group=EVALUATION,
+        reduces=True,
     )
 
     @property

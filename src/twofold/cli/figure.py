@@ -6,49 +6,40 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from twofold.cli.output import no_runs
+from twofold.cli.output import Help, no_runs
 from twofold.cli.parsing import Parser, folder, whole
-
-
-class Help(argparse.Action):
-    """Prints the help with all figures, which are looked up only when it is asked for."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(nargs=0, help="show this help and exit", **kwargs)
-
-    def __call__(self, parser: argparse.ArgumentParser, *args: Any) -> None:
-        from twofold.report.figures import KINDS
-
-        kinds = [f"  {name:22}{kind.about}" for name, kind in sorted(KINDS.items())]
-        parser.epilog = "\n".join(["figures:", *kinds])
-        parser.print_help()
-        parser.exit()
 
 
 def add(commands: Any) -> None:
     figure: Parser = commands.add_parser(
         "figure",
         help="draw the stability gap from finished runs",
-        description="Draw figures from finished runs, such as the paper's of stability gaps: the "
-        "accuracy on\na task while later ones are learned.",
+        description="Draw figures from finished runs, such as stability gaps: the accuracy on a "
+        "task\nwhile later ones are learned.",
         add_help=False,
     )
     figure.set_defaults(act=act, parser=figure)
     add = figure.add_argument
     add("kind", metavar="FIGURE", help="what to draw, such as gap; see below")
     add("benchmark", metavar="BENCHMARK", help="such as rotated-mnist")
-    add("-h", "--help", action=Help)
+    add("-h", "--help", action=Help, listed=_listed)
     add("--task", type=whole, default=1, metavar="N", help="whose accuracy (default: 1)")
     add("--runs", type=folder, default=Path("runs"), metavar="DIR", help="folder with runs (runs)")
     add("--methods", nargs="+", metavar="METHOD", help="which (default: as listed below)")
     add("--mode", default="offline", help="offline (default) or online")
-    add("--profile", default="paper", help="paper (default) or published")
-    chosen = "(default: by the paper's rule)"
+    add("--profile", default="paper", help="(default: paper)")
+    chosen = "(default: where plain methods end highest)"
     add("--lr", type=float, help=f"only runs with this learning rate {chosen}")
-    add("--batch-size", type=whole, metavar="N", help=f"only with this batch size {chosen}")
-    add("--iterations", type=whole, metavar="N", help="only runs with so many a task")
+    add("--batch-size", type=whole, metavar="N", help="only runs with this batch size")
+    add("--iterations", type=whole, metavar="N", help="only runs with N per task")
     output = "a .png, .svg or .pdf (default: BENCHMARK-MODE-FIGURE.png)"
     add("-o", "--output", type=Path, metavar="FILE", help=output)
+
+
+def _listed() -> list[str]:
+    from twofold.report.figures import KINDS
+
+    return ["figures:", *(f"  {name:22}{kind.about}" for name, kind in sorted(KINDS.items()))]
 
 
 def act(args: argparse.Namespace) -> None:
@@ -69,6 +60,6 @@ def act(args: argparse.Namespace) -> None:
     counts = ", ".join(f"{method} ({methods.count(method)})" for method in dict.fromkeys(methods))
     print(f"The figure is in {output}; runs: {counts}")
     if shown.setting:
-        print(f"The setting is {shown.setting}; --lr and --batch-size choose another")
+        print(f"The setting is {shown.setting}; --lr and --batch-size choose a different one")
     if shown.left_out:
         print(f"Left out: {', '.join(shown.left_out)}; --methods chooses")

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from twofold.cli.flags import given
-from twofold.cli.output import counted
 from twofold.cli.parsing import Parser
 from twofold.experiments.options import Work
 from twofold.options import options
+from twofold.text import counted
 
 if TYPE_CHECKING:
     from twofold.experiments.config import Config

@@ -3,65 +3,77 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from twofold.cli.parsing import Parser, folder
 from twofold.errors import UserError
 
 if TYPE_CHECKING:
-    from twofold.report.cells import Cell
+    from twofold.compare.groups import Group
+    from twofold.report.rendering import Renderer
 
 SUFFIXES = {".md": "md", ".tex": "latex", ".csv": "csv", ".json": "json", ".html": "html"}
 
+T = TypeVar("T")
 
-def add_output_options(parser: Parser, formats: Sequence[str]) -> None:
+
+class Help(argparse.Action):
+    """Print the help with names that are looked up only when it is asked for.
+
+    listed: returns lines to print below.
+    """
+
+    def __init__(self, listed: Callable[[], list[str]], **kwargs: Any) -> None:
+        self._listed = listed
+        super().__init__(nargs=0, help="show this help and exit", **kwargs)
+
+    def __call__(self, parser: argparse.ArgumentParser, *args: Any) -> None:
+        parser.epilog = "\n".join(filter(None, [*self._listed(), parser.epilog]))
+        parser.print_help()
+        parser.exit()
+
+
+def add_output_options(parser: Parser) -> None:
     add = parser.add_argument
     add("--runs", type=folder, default=Path("runs"), metavar="DIR", help="folder with runs (runs)")
-    listed = "|".join(formats)
-    how = f"{listed} (default: as FILE's name ends, or md)"
-    add("--format", choices=formats, metavar="FORMAT", help=how)
-    add("-o", "--output", type=Path, metavar="FILE", help="write it there instead of printing it")
+    how = "such as md, csv or json (default: as FILE's name ends, or md)"
+    add("--format", metavar="FORMAT", help=how)
+    add("-o", "--output", type=Path, metavar="FILE", help="write to FILE instead of printing")
 
 
-def cells_in(store: Path, make: str) -> list[Cell]:
-    """The cells of a store; `make` is the command that would fill it."""
+def groups_in(store: Path, command: str) -> list[Group]:
+    """Return the groups of a store; `command` would fill it."""
+    from twofold.compare.groups import groups
     from twofold.experiments.store import Store
-    from twofold.report.cells import cells
 
-    found = cells(Store(store).runs()) if store.is_dir() else []
+    found = groups(Store(store).runs()) if store.is_dir() else []
     if not found:
-        raise no_runs(store, make)
+        raise no_runs(store, command)
     return found
 
 
-def no_runs(folder: Path, make: str) -> UserError:
-    """Says what a folder without runs is; `make` is the command that would fill it."""
+def no_runs(folder: Path, command: str) -> UserError:
+    """Return the error about a folder without runs; `command` would fill it."""
     from twofold.experiments.store import Store
 
     if not folder.is_dir():
-        return UserError(f"there is no folder {folder}: `{make}` makes one")
+        return UserError(f"there is no folder {folder}: `{command}` makes one")
     stores = ", ".join(map(str, Store(folder).inner()))
     if stores:
         return UserError(f"{folder} holds stores: {stores}; name one of them")
-    return UserError(f"there are no runs in {folder}: `{make}` makes them")
+    return UserError(f"there are no runs in {folder}: `{command}` trains them")
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 run`, `2 runs`."""
-    return f"{number} {noun}" + ("s" if number != 1 else "")
-
-
-def write_text(
-    render: Callable[[str], str], args: argparse.Namespace, formats: Sequence[str]
-) -> None:
+def write_text(render: Renderer[T], x: T, args: argparse.Namespace) -> None:
     """Render in the format asked for, and print or write it."""
     ending = args.output.suffix.lower() if args.output else ".md"
     format: str = args.format or SUFFIXES.get(ending, "")
-    if format not in formats:
-        raise UserError(f"what format is {args.output.name}? Say --format {'|'.join(formats)}")
-    text = render(format)
+    if not args.format and format not in render.formats:
+        formats = "|".join(render.formats)
+        raise UserError(f"what format is {args.output.name}? Set --format {formats}")
+    text = render(x, format)
     if args.output is None:
         print(text, end="")
         return

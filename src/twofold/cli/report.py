@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twofold.cli.output import counted, no_runs
+from twofold.cli.output import no_runs
 from twofold.cli.parsing import Parser, folder, whole
 from twofold.errors import UserError
+from twofold.text import counted
 
 if TYPE_CHECKING:
     from twofold.experiments.store import Store
@@ -25,7 +26,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(act=act, parser=parser)
     add = parser.add_argument
     add("store", nargs="?", type=folder, metavar="STORE", help="(runs)")
-    add("--runs", type=folder, metavar="DIR", help="the store, as other commands have it")
+    add("--runs", type=folder, metavar="DIR", help="the same as STORE")
     add("-o", "--output", type=Path, metavar="FILE", help="(default: report.html)")
     add("--serve", action="store_true", help="serve the page, and refresh it as runs finish")
     add("--port", type=whole, metavar="N", help="to serve on (default: 8000, or any free one)")

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twofold.cli.flags import FILTERS, add_filters, given_filters
-from twofold.cli.output import counted, no_runs
+from twofold.cli.output import no_runs
 from twofold.cli.parsing import Parser, folder
 from twofold.errors import UserError, unknown
+from twofold.text import counted
 
 if TYPE_CHECKING:
     from twofold.experiments.store import Store
@@ -177,7 +178,7 @@ def _print(found: list[Summary]) -> None:
     from rich.console import Console
 
     from twofold.experiments.runs import Run
-    from twofold.report.tables import run_table
+    from twofold.report.terminal import run_table
 
     console = Console(highlight=False)
     if not console.is_terminal:

@@ -15,12 +15,12 @@ from twofold.cli.flags import (
     seed_count,
 )
 from twofold.cli.forecast import add_dry_run, print_forecast
-from twofold.cli.output import counted
 from twofold.cli.parsing import Parser
 from twofold.cli.work import add_work_flags, train
 from twofold.errors import UserError
 from twofold.experiments.options import Options
 from twofold.options import options
+from twofold.text import counted
 
 if TYPE_CHECKING:
     from twofold.experiments.studies import Study

@@ -25,14 +25,14 @@ def train(configs: Sequence[Config], args: argparse.Namespace) -> int:
     """Train what is not complete, and print a table; 1 if a run failed."""
     from rich.console import Console
 
+    from twofold.compare.groups import groups
     from twofold.experiments.running import STORE, run_all
-    from twofold.report.cells import cells
-    from twofold.report.tables import summary_tables
+    from twofold.report.terminal import summary_tables
 
     work = given(args, KNOWN.values())
     runs = run_all(configs, **work, progress=True)
     console = Console(stderr=bool(args.json), highlight=False)
-    for table in summary_tables(cells(runs)):
+    for table in summary_tables(groups(runs)):
         console.print(table)
     if runs:
         place = work.get("out", STORE)

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,12 @@ from twofold.compatibility import check_method
 from twofold.component import Component
 from twofold.discovery import changed_since_import, import_file, module_of, plugin_digest
 from twofold.errors import UserError
+from twofold.experiments import profiles
 from twofold.experiments.options import Options, Request, What
-from twofold.experiments.profiles import profile as find_profile
 from twofold.experiments.start import Start
 from twofold.method import Method
 from twofold.objectives import Objective
-from twofold.options import given_options, keywords_of, options
+from twofold.options import Option, given_options, keywords_of, options
 from twofold.routines import Routine
 from twofold.settings import SEED
 
@@ -51,16 +51,15 @@ class Config(Request):
         routines = [Routine.find(name).make(own) for name, own in rest]
         return Objective.find(objective).make(given), routines
 
+    def decisive(self) -> dict[str, Any]:
+        """Return all that decides the result, except for the plugins' texts."""
+        results = [name for name, each in options(Config).items() if each.role == "result"]
+        names = (*results, "components", "own", "start_digest")
+        return {name: getattr(self, name) for name in names}
+
     def identity(self) -> str:
         """Return a short digest of what decides the result."""
-        decisive: dict[str, Any] = {
-            name: getattr(self, name)
-            for name, each in options(Config).items()
-            if each.role == "result"
-        }
-        decisive |= {"components": self.components, "plugins": self.plugin_digests()}
-        decisive |= {"own": self.own, "start": self.start_digest}
-        text = json.dumps(decisive, sort_keys=True)
+        text = json.dumps(self.decisive() | {"plugins": self.plugin_digests()}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     def plugin_digests(self) -> list[str]:
@@ -99,6 +98,16 @@ def _seed_words(seeds: Sequence[int]) -> list[str]:
     return ["--seed", ",".join(map(str, seeds))]
 
 
+def varying(configs: Sequence[Config], apart: Iterable[str] = ()) -> list[Option]:
+    """Return the options in which configurations differ, except for `apart` and for places."""
+    return [
+        each
+        for name, each in options(Config).items()
+        if each.role != "place" and name not in apart
+        if len({str(getattr(config, name)) for config in configs}) > 1
+    ]
+
+
 @keywords_of(Options).after_two
 def configure(benchmark: str | Benchmark, method: str | Method | Component, **given: Any) -> Config:
     """Return a checked configuration; its keywords are the options of a run.
@@ -111,7 +120,7 @@ def configure(benchmark: str | Benchmark, method: str | Method | Component, **gi
     parsed = Method.read(method)
     settings = {name: each.default for name, each in options(Options).items()} | chosen
     objective, _ = parsed.make()
-    defaults = find_profile(settings["profile"], recipe.name, parsed)
+    defaults = profiles.find(settings["profile"], recipe.name, parsed)
     settings |= recipe.defaults(settings["mode"], objective.name, objective.lr)
     settings |= defaults.settings | chosen
     start = Start.read(settings["start_from"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twofold.errors import UserError
-from twofold.experiments.profiles import profile as find_profile
+from twofold.experiments import profiles
 from twofold.method import Method
 
 
@@ -18,4 +18,4 @@ def canonical(method: str, benchmark: str, profile: str) -> str:
 
 def name_of(method: Method, benchmark: str, profile: str) -> str:
     """The shortest text that means the same under a profile."""
-    return method.text(find_profile(profile, benchmark, method).components)
+    return method.text(profiles.find(profile, benchmark, method).components)

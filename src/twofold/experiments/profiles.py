@@ -1,83 +1,97 @@
-"""Profiles: `paper` is the text, the default; `published` is the authors' code where it departs.
+"""Profiles: named sets of departures from a paper's text.
 
-Each departure is an option of a component that can also be set alone (docs/profiles.md).
+The profile `paper` is the default and has no departures. Papers add further ones in their
+profiles.py, which has any of
+
+    DEPARTURES  a tuple of Departure
+    PROFILES    {name: departures}: the departures that a profile has, wherever they apply
+    NOTES       {name: sentence}: the note below this paper's tables with the runs of a profile
+
+A departure sets an option that a user can also set alone, and what a user sets wins.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any
 
-from twofold.choices import Grouping
+from twofold import papers
 from twofold.errors import unknown
 from twofold.method import Method
 
-NAMES = ("paper", "published")
+DEFAULT = "paper"
 
 
-class Departure(NamedTuple):
-    """One thing that the authors' code does otherwise than the text."""
+def everywhere(benchmark: str, method: Method) -> bool:
+    """Apply to every benchmark and method."""
+    return True
+
+
+@dataclass(frozen=True)
+class Departure:
+    """One thing that the code behind a paper's numbers does differently from its text."""
 
     name: str
     words: str
-    option: str  # of a configuration, or of one of these components
-    text: Any  # its value by the text,
+    option: str  # of a configuration, or of these components
+    text: Any  # its value according to the text,
     code: Any  # and in the code
     components: tuple[str, ...] = ()
-
-
-DEPARTURES = (
-    Departure(
-        "D1", "one memory for all tasks of Rotated MNIST", "memory_grouping", "class-task", "class"
-    ),
-    Departure(
-        "D2",
-        "GEM's references add up over tasks",
-        "references",
-        text="independent",
-        code="cumulative",
-        components=("gem",),
-    ),
-    Departure("D4", "full replay stores 20,000 examples a task", "keep", None, 20_000, ("joint",)),
-    Departure(
-        "D5",
-        "A-GEM's reference is a pass of its own, batch norm frozen",
-        "reference",
-        text="objective",
-        code="frozen",
-        components=("agem",),
-    ),
-    Departure("D6", "whitening with fixed constants", "whitening", "train", "published"),
-    Departure("D7", "crops of padded images", "augment", "crop", "pad", ("der", "bic")),
-)
+    where: Callable[[str, Method], bool] = everywhere  # by benchmark and method
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Defaults for what a user did not set: component options by name, memory, whitening."""
+    """Defaults for what a user did not set: options of components by name, and settings."""
 
     components: dict[str, dict[str, Any]] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-def profile(name: str, benchmark: str, method: Method) -> Profile:
-    if name not in NAMES:
-        raise unknown("profile", name, NAMES)
-    return Profile() if name == "paper" else _published(benchmark, method)
+def names() -> list[str]:
+    """Return the names of all profiles, the default first."""
+    return [DEFAULT, *_profiles()]
 
 
-def _published(benchmark: str, method: Method) -> Profile:
-    objective = method.objective[0].name
-    with_gem = any(cls.name == "gem" for cls, _ in method.routines)
-    options: dict[str, dict[str, Any]] = {
-        "gem": {"references": "cumulative"},  # D2
-        "der": {"augment": "pad"},  # D7
-        "bic": {"augment": "pad"},  # D7
-    }
-    if objective != "bic":
-        options["agem"] = {"reference": "frozen"}  # D5
-    grouping: Grouping = "class-task"
-    if benchmark == "rotated-mnist" and not with_gem:
-        grouping = "class"  # D1: its tasks all carry one task label; GEM has a buffer a task
-        options["joint"] = {"keep": 20_000}  # D4
-    return Profile(options, {"memory_grouping": grouping, "whitening": "published"})  # D6
+def find(name: str, benchmark: str, method: Method) -> Profile:
+    """Return what a profile sets for a method on a benchmark."""
+    if name != DEFAULT and name not in _profiles():
+        raise unknown("profile", name, names())
+    profile = Profile()
+    for departure in () if name == DEFAULT else _profiles().find(name):
+        if departure.where(benchmark, method):
+            for component in departure.components:
+                own = profile.components.setdefault(component, {})
+                own[departure.option] = departure.code
+            if not departure.components:
+                profile.settings[departure.option] = departure.code
+    return profile
+
+
+@cache
+def departures() -> papers.Catalogue[Departure]:
+    """Return the departures of all papers by name."""
+    found = papers.modules("profiles")
+    return papers.Catalogue(
+        "departure",
+        {
+            paper: {each.name: each for each in getattr(module, "DEPARTURES", ())}
+            for paper, module in found.items()
+        },
+    )
+
+
+def note(paper: str, profile: str) -> str:
+    """Return what a paper says about runs of a profile; nothing if it says nothing."""
+    module = papers.modules("profiles").get(paper)
+    return str(getattr(module, "NOTES", {}).get(profile, ""))
+
+
+@cache
+def _profiles() -> papers.Catalogue[Sequence[Departure]]:
+    found = papers.modules("profiles")
+    return papers.Catalogue(
+        "profile", {paper: getattr(module, "PROFILES", {}) for paper, module in found.items()}
+    )

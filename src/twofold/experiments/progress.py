@@ -14,10 +14,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from twofold.component import plain
-from twofold.experiments.config import Config
+from twofold.experiments.config import Config, varying
 from twofold.experiments.execution import Finished
 from twofold.experiments.runs import result_text
-from twofold.options import options
 from twofold.training import Progress as TrainingProgress
 
 LINE_EVERY = 30.0  # seconds between two plain lines about one run
@@ -127,17 +126,12 @@ class Display:
 
 def run_names(configs: Sequence[Config]) -> list[str]:
     """Return method and seed of each run, after the options that tell the runs apart."""
-    varying = [
-        each
-        for name, each in options(Config).items()
-        if name not in ("method", "seed") and each.role != "place"
-        if len({str(getattr(config, name)) for config in configs}) > 1
-    ]
+    differing = varying(configs, apart=("method", "seed"))
 
     def name(config: Config) -> str:
         words = [
             value if each.hint is str else f"{each.column} {value}"
-            for each in varying
+            for each in differing
             for value in [plain(getattr(config, each.name))]
         ]
         return " ".join([*words, config.method, f"seed {config.seed}"])

@@ -1,4 +1,4 @@
-"""Studies: named grids of runs, declared as data. One TOML file per study:
+"""Studies: named grids of runs, declared as data: one TOML file each, a paper's or your own.
 
     title = "..."                    # in one line; more of it in `about`
     seeds = 5                        # the first five of 142, 152, ...; or a list of seeds
@@ -20,24 +20,25 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from twofold import papers
 from twofold.errors import UserError, unknown
 from twofold.experiments.config import WHAT, Config, configure, usual_seeds
 from twofold.experiments.naming import name_of
 from twofold.method import Method
 from twofold.options import Option, options
 
-SHIPPED = Path(__file__).parents[1] / "studies"
 MOST_SEEDS = 10_000
 KEYS = ("title", "about", "seeds", "plugins", "grid")  # of a file; a grid has options of a run
 
 Options = dict[str, Any]  # of `configure`
 
 
-class Cell(NamedTuple):
-    """One combination of a grid's values: what `configure` was asked, and what it made of it."""
+class Point(NamedTuple):
+    """One combination of a grid's values: the options given to `configure`, and its result."""
 
     options: Options
     config: Config  # with any seed
@@ -45,34 +46,34 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Study:
-    """A grid of runs: every cell with every seed."""
+    """A grid of runs: every point with every seed."""
 
     name: str
     title: str
     seeds: list[int]
-    cells: list[Cell]
+    points: list[Point]
 
     def configs(self) -> list[Config]:
         """All runs; those that two grids share are there once."""
         runs = (
-            dataclasses.replace(cell.config, seed=seed)
-            for cell in self.cells
+            dataclasses.replace(point.config, seed=seed)
+            for point in self.points
             for seed in self.seeds
         )
         return list({run.identity(): run for run in runs}.values())
 
     def narrowed(self, wanted: Mapping[str, Sequence[Any]]) -> Study:
         """Only the runs that have, of each of these settings, one of these values."""
-        cells = self.cells
+        points = self.points
         for key, values in wanted.items():
             for value in values:
-                if not any(_has(cell, key, value) for cell in self.cells):
-                    raise self._without(key, value, {_text(cell, key) for cell in self.cells})
-            cells = [cell for cell in cells if any(_has(cell, key, value) for value in values)]
-        if not cells:
+                if not any(_has(point, key, value) for point in self.points):
+                    raise self._without(key, value, {_text(point, key) for point in self.points})
+            points = [each for each in points if any(_has(each, key, value) for value in values)]
+        if not points:
             asked = ", ".join(f"{key} {' or '.join(map(str, v))}" for key, v in wanted.items())
             raise UserError(f"{self.name}: no run has all of {asked}")
-        return dataclasses.replace(self, cells=cells)
+        return dataclasses.replace(self, points=points)
 
     def seeded(self, seeds: Sequence[int]) -> Study:
         """Only the runs with these seeds."""
@@ -87,13 +88,26 @@ class Study:
     def replacing(self, options: Options) -> Study:
         """The same runs with these options, whatever the study says of them."""
         with _within(self.name):
-            cells = [_cell({**cell.options, **options}) for cell in self.cells]
-        return dataclasses.replace(self, cells=cells)
+            points = [_point({**point.options, **options}) for point in self.points]
+        return dataclasses.replace(self, points=points)
+
+
+@cache
+def shipped() -> papers.Catalogue[Path]:
+    """Return the files of the papers' studies by name."""
+    folders = {paper: folder / "studies" for paper, folder in papers.folders().items()}
+    return papers.Catalogue(
+        "study",
+        {
+            paper: {file.stem: file for file in sorted(folder.glob("*.toml"))}
+            for paper, folder in folders.items()
+        },
+    )
 
 
 def names() -> list[str]:
-    """The studies that come with the package."""
-    return sorted(file.stem for file in SHIPPED.glob("*.toml"))
+    """Return the names of the papers' studies."""
+    return sorted(shipped())
 
 
 def text_of(source: str) -> str:
@@ -118,11 +132,8 @@ def load(source: str, plugins: Sequence[str] = ()) -> Study:
 
 
 def _path(source: str) -> Path:
-    if source in names():
-        return SHIPPED / f"{source}.toml"
-    if Path(source).suffix == ".toml" or Path(source).is_file():
-        return Path(source)
-    raise unknown("study", source, names())
+    given = Path(source).suffix == ".toml" or Path(source).is_file()
+    return Path(source) if given and source not in shipped() else shipped().find(source)
 
 
 def _study(name: str, said: Options, folder: Path, plugins: Sequence[str]) -> Study:
@@ -133,13 +144,14 @@ def _study(name: str, said: Options, folder: Path, plugins: Sequence[str]) -> St
         raise UserError("a grid begins with the line [[grid]]")
     if not grids:
         raise UserError("it has no [[grid]], and so no runs")
-    cells = []
+    points: list[Point] = []
     for number, grid in enumerate(grids, 1):
         with _within(f"grid {number}"):
-            cells += [_cell({**options, "plugins": [*own, *plugins]}) for options in _product(grid)]
+            given = ({**options, "plugins": [*own, *plugins]} for options in _product(grid))
+            points += map(_point, given)
     seeds = _seeds(said.get("seeds", 1))
     title, _ = (_text_of(said.get(key, ""), key) for key in ("title", "about"))
-    return Study(name, title, seeds, cells)
+    return Study(name, title, seeds, points)
 
 
 def _seeds(given: Any) -> list[int]:
@@ -170,10 +182,10 @@ def _product(grid: Options) -> Iterator[Options]:
     return (dict(zip(grid, point, strict=True)) for point in itertools.product(*axes))
 
 
-def _cell(options: Options) -> Cell:
+def _point(options: Options) -> Point:
     benchmark, method = (options[name] for name in WHAT)
     others: Any = {name: value for name, value in options.items() if name not in WHAT}
-    return Cell(options, configure(benchmark, method, **others))
+    return Point(options, configure(benchmark, method, **others))
 
 
 def _grid_options() -> dict[str, Option]:
@@ -198,15 +210,15 @@ def _text_of(given: Any, key: str) -> str:
     return given
 
 
-def _has(cell: Cell, key: str, value: Any) -> bool:
-    """Whether it has this value; a method may be written in more than one way."""
+def _has(point: Point, key: str, value: Any) -> bool:
+    """Return whether it has this value; a method may be written in more than one way."""
     if key == "method":
-        value = name_of(Method.parse(value), cell.config.benchmark, cell.config.profile)
-    return bool(getattr(cell.config, key) == value)
+        value = name_of(Method.parse(value), point.config.benchmark, point.config.profile)
+    return bool(getattr(point.config, key) == value)
 
 
-def _text(cell: Cell, key: str) -> str:
-    return str(getattr(cell.config, key))
+def _text(point: Point, key: str) -> str:
+    return str(getattr(point.config, key))
 
 
 @contextmanager

@@ -1,1 +1,1 @@
-"""What people look at: progress, tables, figures."""
+"""What people look at: tables, verdicts, departures, figures and the page."""

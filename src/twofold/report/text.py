@@ -1,4 +1,4 @@
-"""Numbers and names as text, the same in every table."""
+"""Text for Markdown, LaTeX, HTML and CSV, the same in every table."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from twofold.text import EMPTY, MINUS
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-
-MINUS, EMPTY = "−", "–"
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -31,33 +31,22 @@ _LATEX = {
 }
 
 
-def value_text(mean: float, error: float | None, decimals: int = 1) -> str:
-    """`93.6 ± 0.1`; without an error for a single seed."""
-    return f"{mean:.{decimals}f}" + (f" ± {error:.{decimals}f}" if error is not None else "")
-
-
-def signed(number: float, decimals: int = 1) -> str:
-    """`+0.3`, `−2.0`; what rounds to nothing has no sign."""
-    text = f"{abs(number):.{decimals}f}"
-    if not float(text):
-        return text
-    return ("+" if number > 0 else MINUS) + text
-
-
 def latex_text(text: str) -> str:
-    """Escaped; `code` is set as such."""
+    """Escape a text for LaTeX; `code` is set as such."""
     parts = ["".join(_LATEX.get(letter, letter) for letter in part) for part in text.split("`")]
     return "".join(rf"\texttt{{{part}}}" if k % 2 else part for k, part in enumerate(parts))
 
 
 def html_text(text: str) -> str:
-    """Escaped; `code` is marked as such."""
+    """Escape a text for HTML; `code` is marked as such."""
     parts = [html.escape(part) for part in text.split("`")]
     return "".join(f"<code>{part}</code>" if k % 2 else part for k, part in enumerate(parts))
 
 
 def markdown_table(lines: list[list[str]], left: int) -> str:
-    """The first line is the head; the first `left` columns are aligned to the left."""
+    """Lay out lines of cells, the first of which is the head; the first `left` columns are aligned
+    to the left.
+    """
     escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*escaped, strict=True)]
     widths[left:] = [max(width, 2) for width in widths[left:]]  # `-:`; a `:` alone is no rule
@@ -72,14 +61,8 @@ def markdown_table(lines: list[list[str]], left: int) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in [padded[0], rule, *padded[1:]])
 
 
-def p_text(p: float | None) -> str:
-    if p is None:
-        return EMPTY
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
 def csv_text(kind: type[DataclassInstance], records: Sequence[DataclassInstance]) -> str:
-    """A line a record. Where there are several values, spaces stand between, && for commands."""
+    """Write a line per record. Several values are separated by spaces, commands by &&."""
     file = io.StringIO()
     names = [field.name for field in dataclasses.fields(kind)]
     writer = csv.DictWriter(file, names, lineterminator="\n")

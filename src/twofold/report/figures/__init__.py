@@ -1,16 +1,15 @@
-"""Figures from finished runs. One file a figure; a file added here is found."""
+"""Figures from finished runs. A file added here or to a paper's figures is found."""
 
+from twofold import papers
+from twofold.compare.selection import NARROWERS, select_runs
 from twofold.discovery import import_all
+from twofold.drawing.style import check_format, save_figure
 from twofold.report.figures.base import KINDS, Kind, Shown, find_kind
 from twofold.report.figures.compare import compare_figure
-from twofold.report.figures.gamma import gamma_figure
 from twofold.report.figures.gap import gap_figure
-from twofold.report.figures.joint import joint_figure
-from twofold.report.figures.picking import NARROWERS, select_runs
-from twofold.report.figures.projection_rule import projection_rule_figure
-from twofold.report.figures.style import check_format, save_figure
 
 import_all(__name__, __path__)
+papers.modules("figures")
 
 __all__ = [
     "KINDS",
@@ -20,10 +19,7 @@ __all__ = [
     "check_format",
     "compare_figure",
     "find_kind",
-    "gamma_figure",
     "gap_figure",
-    "joint_figure",
-    "projection_rule_figure",
     "save_figure",
     "select_runs",
 ]

@@ -6,19 +6,22 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from twofold.compare.selection import method_groups
 from twofold.experiments.runs import Run
 from twofold.report.figures.base import figure
-from twofold.report.figures.panels import one_column
-from twofold.report.figures.picking import method_cells
+from twofold.report.figures.series import one_stack
 
 
 @figure(
     "compare",
-    "accuracy on a task while later ones are learned; all methods there are, in one column",
+    "accuracy on a task while later ones are learned; all methods in one column",
     ["er"],
     list,
     any_method=True,
 )
 def compare_figure(runs: Sequence[Run], task: int = 1) -> Figure:
-    """As `gap_figure`, with all methods in one column; what was projected only if anything was."""
-    return one_column(method_cells(runs), task)
+    """Draw all methods in one column, as `gap_figure` does for each objective.
+
+    The share of projected gradients is shown only if there were any.
+    """
+    return one_stack(method_groups(runs), task)

@@ -1,4 +1,4 @@
-"""The text, the authors' code and the paper's numbers, method by method."""
+"""Departures: runs that follow the text, runs with departures, and references, by method."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from twofold.report.departures import Effect, explained
-from twofold.report.figures.style import (
+from twofold.compare.departures import Effect, explained
+from twofold.compare.reference import printed
+from twofold.compare.selection import Setting
+from twofold.drawing.style import (
     BLACK,
     BLUE,
     DOUBLE,
@@ -22,26 +24,24 @@ from twofold.report.figures.style import (
     add_note,
     empty_figure,
 )
-from twofold.report.paper import printed
-from twofold.report.selection import Setting
-from twofold.report.studytables import title_of
-from twofold.report.text import signed
+from twofold.report.tables.model import title_of
+from twofold.text import signed
 
 ROW, HEAD = 0.3, 0.55  # inches
 METRICS = ("avg", "min")
 MARKS = {
     "the text": Line2D([], [], marker="o", linestyle="", color=BLUE, markerfacecolor="white"),
-    "with the departures of the code": Line2D([], [], marker="o", linestyle="", color=BLUE),
-    "the paper's number": Line2D([], [], marker="D", linestyle="", color=VERMILLION, markersize=4),
+    "with departures": Line2D([], [], marker="o", linestyle="", color=BLUE),
+    "the reference": Line2D([], [], marker="D", linestyle="", color=VERMILLION, markersize=4),
 }
 NOTE = (
-    "Right: the effect of the departures, and the interval that all of a metric hold together with "
-    "95%; none for fewer than three seeds."
+    "Right: the effect of the departures and its interval. All intervals of a metric hold together "
+    "with 95%; there is none for fewer than three seeds."
 )
 
 
 def departures_figure(found: Sequence[Effect]) -> Figure:
-    """A block of rows for each benchmark, mode and setting, a column a metric."""
+    """Draw a block of rows for each benchmark, mode and setting, and a column per metric."""
     blocks: dict[tuple[str, str, Setting], list[Effect]] = {}
     for each in found:
         setting = Setting(each.lr, each.batch_size)
@@ -94,11 +94,15 @@ def _draw(axes: Axes, effects: Sequence[Effect], rows: Sequence[str]) -> None:
                 number.mean, y, xerr=number.error, fmt="D", color=VERMILLION, markersize=3, zorder=3
             )
         axes.annotate(
-            _said(each), (1.0, y), xycoords=("axes fraction", "data"), va="center", color=BLACK
+            _text(each),
+            (1.0, y),
+            xycoords=("axes fraction", "data"),
+            va="center",
+            color=BLACK,
         )
     axes.margins(x=0.08)
 
 
-def _said(effect: Effect) -> str:
+def _text(effect: Effect) -> str:
     interval = " to ".join(signed(end) for end in effect.interval or ())
     return f"  {signed(effect.effect)}" + (f"\n  ({interval})" if interval else "")

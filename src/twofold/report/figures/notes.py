@@ -1,53 +1,55 @@
-"""What a figure says of its runs, small and below: the setting, the seeds, what is not as usual."""
+"""Notes below a figure: the setting, the seeds, and how runs are smaller than full ones."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from twofold.report.cells import Cell
-from twofold.report.selection import Reductions
+from twofold.compare.groups import Group
+from twofold.compare.reductions import Reductions
+from twofold.experiments.profiles import DEFAULT
 
 MISSED = "the deepest drop may be missed, and MIN is an upper bound"
 
 
-def notes(cells: Sequence[Cell]) -> list[str]:
+def notes(groups: Sequence[Group]) -> list[str]:
+    """Return the notes on these groups."""
     return [
-        f"{_setting(cells)}: {_seeds(cells)}",
-        *_said(cells, lambda less: ", ".join(less.remarks("min"))),
-        *_said(cells, lambda less: less.schedule and f"{less.schedule} only: {MISSED}"),
+        f"{_setting(groups)}: {_seeds(groups)}",
+        *_remarks(groups, lambda less: ", ".join(less.remarks("min"))),
+        *_remarks(groups, lambda less: less.schedule and f"{less.schedule} only: {MISSED}"),
     ]
 
 
-def _setting(cells: Sequence[Cell]) -> str:
-    """What all have in common, and `lr 0.1 (der 0.01)` where some have not."""
-    config = cells[0].config
+def _setting(groups: Sequence[Group]) -> str:
+    """Return what all have in common, with exceptions in brackets: `lr 0.1 (der 0.01)`."""
+    config = groups[0].config
     parts = [config.benchmark, config.mode]
     for name in ("lr", "batch_size"):
-        values = {cell.config.method: getattr(cell.config, name) for cell in cells}
+        values = {group.config.method: getattr(group.config, name) for group in groups}
         (usual, _), *_ = Counter(values.values()).most_common()
         others = [f"{method} {value:g}" for method, value in values.items() if value != usual]
         apart = f" ({', '.join(others)})" if others else ""
         parts.append(f"{name.replace('_', ' ')} {usual:g}{apart}")
-    return ", ".join(parts + [f"profile {config.profile}"] * (config.profile != "paper"))
+    return ", ".join(parts + [f"profile {config.profile}"] * (config.profile != DEFAULT))
 
 
-def _seeds(cells: Sequence[Cell]) -> str:
-    """`mean ± standard error over 5 seeds (joint 3)`."""
-    most = max(len(cell.seeds) for cell in cells)
+def _seeds(groups: Sequence[Group]) -> str:
+    """Return `mean ± standard error over 5 seeds (joint 3)`."""
+    most = max(len(group.seeds) for group in groups)
     if most == 1:
         return "one seed"
-    fewer = [f"{c.config.method} {len(c.seeds)}" for c in cells if len(c.seeds) < most]
+    fewer = [f"{g.config.method} {len(g.seeds)}" for g in groups if len(g.seeds) < most]
     return f"mean ± standard error over {most} seeds" + (f" ({', '.join(fewer)})" if fewer else "")
 
 
-def _said(cells: Sequence[Cell], say: Callable[[Reductions], str]) -> list[str]:
-    """Each thing that there is to say, once, and of which methods if not of all."""
+def _remarks(groups: Sequence[Group], words: Callable[[Reductions], str]) -> list[str]:
+    """Return each remark once, with the methods that it is about unless it is about all."""
     whose: dict[str, list[str]] = {}
-    for cell in cells:
-        whose.setdefault(say(Reductions.of(cell)), []).append(cell.config.method)
+    for group in groups:
+        whose.setdefault(words(Reductions.of(group)), []).append(group.config.method)
     return [
-        text if len(methods) == len(cells) else f"{', '.join(methods)}: {text}"
+        text if len(methods) == len(groups) else f"{', '.join(methods)}: {text}"
         for text, methods in whose.items()
         if text
     ]

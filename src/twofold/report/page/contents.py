@@ -1,4 +1,4 @@
-"""What the page shows, as plain data: all numbers are made here, the page only lays them out."""
+"""The contents of the page as plain data: all numbers are computed here, the page lays them out."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from twofold.compare.groups import Group, groups
+from twofold.compare.hypotheses import hypotheses
+from twofold.compare.statistics import mean_and_error
+from twofold.compare.verdicts import findings
+from twofold.drawing.style import looks
 from twofold.evaluation.measures import MEASURES, TOLERANCE, Gap, gaps, measures
 from twofold.experiments.runs import Run
-from twofold.report.cells import Cell, cells, mean_and_error
-from twofold.report.figures.curves import accuracy_curve
-from twofold.report.figures.style import looks
-from twofold.report.layouts import TABLES
-from twofold.report.studytables import study_table
-from twofold.report.thinning import DENSE, thin
-from twofold.report.verdicts import CLAIMS, LIMITS, unpaired, verdicts
+from twofold.report.figures.series import accuracy_curve
+from twofold.report.page.thinning import DENSE, thin
+from twofold.report.tables import render, study_table, tables
 
-Plain = dict[str, Any]  # what JSON can say
-Known = dict[tuple[Any, ...], Plain]  # cells that were described before
+Plain = dict[str, Any]  # what JSON can hold
+Known = dict[tuple[Any, ...], Plain]  # groups that were described before
 
-PICKED = ("benchmark", "mode", "profile", "lr", "batch_size")  # one chooses what to see by these
-# Neither picked by nor told apart by: the method says its components, the curves their lengths.
-UNSAID = ("seed", "device", "method", "components", "plugins", "iterations", "tasks")
-BUCKETS = 300  # of a curve: with two points in each there are as many as pixels
-POINTS = 2_000_000  # of all single runs, and again of all means: 50 MB. Beyond, curves are coarser
+PICKED = ("benchmark", "mode", "profile", "lr", "batch_size")  # the page's filters
+# Neither filters nor differences: the method names its components, the curves show their lengths.
+UNSHOWN = ("seed", "components", "iterations", "tasks")
+BUCKETS = 300  # of a curve: with two points each, there are as many as pixels
+POINTS = 2_000_000  # of all single runs, and again of all means: 50 MB
 NOTHING_TO_COMPARE = (
-    "A verdict takes runs with a routine, and runs of plain SGD on the same objective with the "
+    "A verdict needs runs with a routine, and runs of plain SGD on the same objective with the "
     "same seeds."
 )
 DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}  # as Plotly calls them
@@ -48,26 +49,26 @@ class Fineness(NamedTuple):
 def page_contents(
     runs: Iterable[Run], name: str, begun: int = 0, known: Known | None = None
 ) -> Plain:
-    """All that the page shows of runs.
+    """Return all that the page shows of runs.
 
-    name: of the store, as its user wrote it.
-    begun: how many more runs are not complete.
-    known: what need not be described again; afterwards it holds what is described now.
+    name: the store's, as its user wrote it.
+    begun: the number of runs that are not complete yet.
+    known: groups that need not be described again; afterwards it holds those described now.
     """
     known = {} if known is None else known
     before = dict(known)
     known.clear()
-    found = [part for cell in cells(runs) for part in _by_length(cell)]
-    of_runs = _share(sum(len(cell.runs) * _tasks(cell) for cell in found))
+    found = [part for group in groups(runs) for part in _by_length(group)]
+    of_runs = _share(sum(len(group.runs) * _tasks(group) for group in found))
     of_means = _share(sum(map(_tasks, found)))
-    hows = sorted({cell.routines for cell in found}, key=lambda how: (how != "sgd", how))
+    hows = sorted({group.routines for group in found}, key=lambda how: (how != "sgd", how))
     styles = looks(hows)
     described = []
-    for cell in found:
-        fine = _fineness(of_runs, _tasks(cell)), _fineness(of_means, _tasks(cell))
-        key = (fine, cell.config.profile, *(run.summary["identity"] for run in cell.runs))
-        known[key] = before.get(key) or _described(cell, *fine)
-        style = styles[cell.routines]
+    for group in found:
+        fine = _fineness(of_runs, _tasks(group)), _fineness(of_means, _tasks(group))
+        key = (fine, group.config.profile, *(run.summary["identity"] for run in group.runs))
+        known[key] = before.get(key) or _described(group, *fine)
+        style = styles[group.routines]
         look = {"colour": style["color"], "dash": DASHES[style["linestyle"]]}
         described.append({**known[key], "look": look})
     return {
@@ -90,72 +91,75 @@ def page_contents(
     }
 
 
-def _verdicts(found: Sequence[Cell]) -> Plain:
-    reached = [dataclasses.asdict(verdict) for verdict in verdicts(found)]
+def _verdicts(found: Sequence[Group]) -> Plain:
+    all_found = findings(found)
+    reached = [dataclasses.asdict(verdict) for verdict in all_found.verdicts]
+    limits = all_found.limits if reached else [NOTHING_TO_COMPARE]
     return {
-        "claims": {hypothesis: claim.words for hypothesis, claim in CLAIMS.items()},
+        "claims": {name: hypothesis.words for name, hypothesis in hypotheses().items()},
         "reached": reached,
-        "notes": [*unpaired(found), *(LIMITS if reached else [NOTHING_TO_COMPARE])],
+        "notes": [*all_found.unpaired, *limits],
     }
 
 
-def _tables(found: Sequence[Cell]) -> list[Plain]:
-    """The paper's tables that the runs have a number for, as HTML."""
-    profiles = dict.fromkeys(cell.config.profile for cell in found)
-    made = [study_table(name, found, profile) for profile in profiles for name in TABLES]
+def _tables(found: Sequence[Group]) -> list[Plain]:
+    """Return the papers' tables that the runs have a number for, as HTML."""
+    profiles = dict.fromkeys(group.config.profile for group in found)
+    filled = [study_table(name, found, profile) for profile in profiles for name in tables()]
     return [
         {
             "name": table.name,
             "title": table.title,
             "profile": table.profile,
-            "html": table.render("html"),
+            "html": render(table, "html"),
         }
-        for table in made
+        for table in filled
         if any(number.value is not None for number in table.numbers())
     ]
 
 
-def _by_length(cell: Cell) -> list[Cell]:
-    """Tensors of a user's own may have changed under one name: such runs have no mean."""
+def _by_length(group: Group) -> list[Group]:
+    """Split a group by length: tensors of a user's own may have changed under one name."""
     lengths: dict[int, list[Run]] = {}
-    for run in cell.runs:
+    for run in group.runs:
         lengths.setdefault(run.summary["iterations"], []).append(run)
-    return [Cell(tuple(runs)) for runs in lengths.values()]
+    return [Group(tuple(runs)) for runs in lengths.values()]
 
 
-def _tasks(cell: Cell) -> int:
-    return len(cell.runs[0].summary["accuracy_after_task"])
+def _tasks(group: Group) -> int:
+    return len(group.runs[0].summary["accuracy_after_task"])
 
 
 def _share(curves: int) -> int:
-    """The points of each. In steps: not every run that is added makes the others coarser."""
+    """Return the points per curve. It falls in steps: few added runs make others coarser."""
     return POINTS >> max(curves - 1, 0).bit_length()
 
 
 def _fineness(share: int, tasks: int) -> Fineness:
-    """Most points go where one zooms in. On average a curve has half as many segments as tasks."""
+    """Give most points to the zooms. On average a curve has half as many segments as tasks."""
     return Fineness(min(BUCKETS, share // 6), min(DENSE, 2 * share // 3 // ((tasks + 1) // 2)))
 
 
-def _described(cell: Cell, of_runs: Fineness, of_mean: Fineness) -> Plain:
-    """A cell: its settings, its curves as fine as said, gaps and measures."""
-    # Copies, whose curves are read now and forgotten: those of a large study need much memory.
-    runs = [dataclasses.replace(run, curves=copy.copy(run.curves)) for run in cell.runs]
-    cell, tasks = Cell(tuple(runs)), _tasks(cell)
-    learned = np.asarray(runs[0].curves["task"])
+def _described(group: Group, of_runs: Fineness, of_mean: Fineness) -> Plain:
+    """Describe a group: its settings, its curves with this fineness, gaps and measures."""
+    # Copies, whose curves are read now and dropped: those of a large study need much memory.
+    runs = [dataclasses.replace(run, columns=copy.copy(run.columns)) for run in group.runs]
+    group, tasks = Group(tuple(runs)), _tasks(group)
+    learned = np.asarray(runs[0].columns["task"])
     ends = np.bincount(learned)[1:].cumsum().tolist()
     single = [_run(run, learned, of_runs) for run in runs]
-    config = dataclasses.asdict(cell.config)
+    config = {**group.config.decisive(), "profile": group.config.profile}
     return {
         "settings": {**{name: config[name] for name in PICKED}, "iterations": ends[0]},
-        "further": {k: config[k] for k in config if k not in (*PICKED, *UNSAID)} | {"tasks": tasks},
-        "method": cell.config.method,
-        "objective": cell.objective,
-        "routine": cell.routines,
-        "complete": cell.complete,
-        "command": cell.command(),
+        "further": {k: config[k] for k in config if k not in (*PICKED, *UNSHOWN)}
+        | {"tasks": tasks},
+        "method": group.config.method,
+        "objective": group.objective,
+        "routine": group.routines,
+        "complete": group.complete,
+        "command": group.command(),
         "ends": ends,
-        "mean": [_mean_curve(cell, task, learned, of_mean) for task in range(1, tasks + 1)],
+        "mean": [_mean_curve(group, task, learned, of_mean) for task in range(1, tasks + 1)],
         "gaps": _mean_gaps([run["gaps"] for run in single]),
         "measures": {key: _mean([run["measures"][key] for run in single]) for key in MEASURES},
         "runs": single,
@@ -180,16 +184,16 @@ def _gap(gap: Gap) -> Plain:
     }
 
 
-def _mean_curve(cell: Cell, task: int, learned: NDArray[Any], fineness: Fineness) -> Plain:
-    curve = accuracy_curve(cell, task)
+def _mean_curve(group: Group, task: int, learned: NDArray[Any], fineness: Fineness) -> Plain:
+    curve = accuracy_curve(group, task)
     iterations = curve.x.astype(int)
     rows = thin(learned[iterations - 1], curve.mean, *fineness)
     mean = {"x": packed(iterations[rows]), "y": packed(curve.mean[rows])}
-    return mean if len(cell.runs) == 1 else {**mean, "error": packed(curve.error[rows])}
+    return mean if len(group.runs) == 1 else {**mean, "error": packed(curve.error[rows])}
 
 
 def _mean_gaps(by_run: Sequence[list[Plain]]) -> list[Plain]:
-    """Over seeds, which have the same switches and tasks. Only who recovered has a time for it."""
+    """Average over seeds, which have the same switches and tasks; recovery where there was one."""
     return [
         {
             "switch": alike[0]["switch"],
@@ -204,7 +208,7 @@ def _mean_gaps(by_run: Sequence[list[Plain]]) -> list[Plain]:
 
 
 def _mean(values: Iterable[float | None]) -> Plain | None:
-    """Mean, standard error and how many they are of; None of none."""
+    """Return the mean, its standard error and the number of values; None without values."""
     numbers = [value for value in values if value is not None]
     if not numbers:
         return None
@@ -213,6 +217,6 @@ def _mean(values: Iterable[float | None]) -> Plain | None:
 
 
 def packed(values: NDArray[Any]) -> str:
-    """As base64 of little-endian numbers of four bytes: accuracies exactly as recorded."""
+    """Encode numbers as base64 of four little-endian bytes each: accuracies exactly as recorded."""
     whole = np.issubdtype(values.dtype, np.integer)
     return b64encode(values.astype("<i4" if whole else "<f4").tobytes()).decode()

@@ -1,16 +1,14 @@
-"""What the curves of figures are made of: means and standard errors over the seeds of a cell."""
+"""Curves and timelines: means and standard errors over seeds, and when tasks begin and end."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from twofold.errors import UserError
-from twofold.report.cells import Cell
 
 Array = NDArray[np.floating[Any]]
 
@@ -30,42 +28,34 @@ class Curve:
         return Curve(self.x[kept], self.mean[kept], self.error[kept])
 
 
-def accuracy_curve(cell: Cell, task: int) -> Curve:
-    """Of a task, which is evaluated from its start on."""
-    table = np.stack([run.accuracy[:, task - 1] for run in cell.runs]).astype(float)
+def mean_curve(values: ArrayLike) -> Curve:
+    """Return the curve of a stack of values: a row per seed, a column per iteration.
+
+    Iterations at which any value is NaN are left out.
+    """
+    table = np.asarray(values, float)
     evaluated = ~np.isnan(table).any(axis=0)
-    values, count = table[:, evaluated], len(cell.runs)
-    mean = values.mean(axis=0)
-    error = values.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.zeros_like(mean)
+    kept, count = table[:, evaluated], len(table)
+    mean = kept.mean(axis=0)
+    error = kept.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.zeros_like(mean)
     return Curve(np.flatnonzero(evaluated) + 1.0, mean, error)
-
-
-def projected_share(cell: Cell) -> Array:
-    """The share of the runs whose gradient was projected, at every iteration."""
-    flags = np.stack([run.curves["projected"] for run in cell.runs]).astype(float)
-    share: Array = flags.mean(axis=0)
-    return share
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """When tasks begin and end, in iterations done; from the start of the task that is shown."""
+    """The starts and ends of tasks, in iterations done, from the task that is shown on."""
 
     task: int
     starts: list[int]
     ends: list[int]
 
     @classmethod
-    def of(cls, cells: Sequence[Cell], task: int) -> Timeline:
-        runs = [run for cell in cells for run in cell.runs]
-        first = runs[0].curves["task"]
-        if any(not np.array_equal(first, run.curves["task"]) for run in runs):
-            found = dict.fromkeys(f"{run.config.method} {len(run.curves['task'])}" for run in runs)
-            raise UserError(
-                f"the runs differ in length ({', '.join(found)}): "
-                "choose with --iterations or --methods"
-            )
-        counts = np.bincount(first.astype(int))[1:]
+    def of(cls, learned: ArrayLike, task: int) -> Timeline:
+        """Return the timeline of a run.
+
+        learned: the task (from 1) that was being learned at each iteration.
+        """
+        counts = np.bincount(np.asarray(learned, int))[1:]
         if not 1 <= task <= len(counts):
             raise UserError(f"task must be from 1 to {len(counts)}, not {task}")
         ends = [int(end) for end in counts.cumsum()]
@@ -82,7 +72,7 @@ class Timeline:
         return next((width for width in widths if iterations <= MOST_BINS * width), 1000)
 
     def bins(self) -> list[int]:
-        """Edges of bins, none of which reaches over a task switch."""
+        """Return the edges of bins, none of which spans a task switch."""
         tasks = zip(self.starts, self.ends, strict=True)
         edges = [edge for start, end in tasks for edge in range(start, end, self.bin_width)]
         return [*edges, self.ends[-1]]

@@ -1,4 +1,4 @@
-"""How figures look, and the files they become."""
+"""The look of figures, and the files that they are saved in."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from twofold.errors import UserError
 Style = dict[str, Any]
 
 SINGLE, DOUBLE = 3.5, 7.0  # inches: a column of a paper, and its whole width
-PAD = 0.035  # inches above and below what has a place of its own
-HANDLE = 0.45  # inches of a legend's line, and of what is free before and after it
+PAD = 0.035  # inches above and below texts outside of panels
+HANDLE = 0.45  # inches of a legend's line and the space around it
 
 # Okabe and Ito's colours, which the colour-blind can tell apart; their yellow is too pale here.
 BLACK, VERMILLION, BLUE, GREEN = "#000000", "#D55E00", "#0072B2", "#009E73"
@@ -78,7 +78,9 @@ FORMATS: dict[str, dict[str, Any]] = {  # no dates: equal figures give equal fil
 
 
 def looks(names: Iterable[str]) -> dict[str, Style]:
-    """A colour and a line for each: the paper's routines have their own, others the next spare."""
+    """Return a colour and a line style per name: common routines have their own, others the next
+    spare one.
+    """
     spare = cycle(SPARE)
     chosen = {name: LOOKS[name] if name in LOOKS else next(spare) for name in names}
     return {name: {"color": colour, "linestyle": line} for name, (colour, line) in chosen.items()}
@@ -90,7 +92,7 @@ class TitledFigure(Figure):
     _room = 0.0  # inches of the title, with what is free around it
 
     def suptitle(self, t: str, **kwargs: Any) -> Text:
-        """Above the legend. The figure grows, so that what is below keeps its size."""
+        """Add a title above the legend. The figure grows, so that the panels keep their size."""
         title = super().suptitle(t, **{"y": 1.0, "verticalalignment": "top"} | kwargs)
         room = title.get_window_extent().height / self.dpi + 2 * PAD
         _grow(self, room - self._room)
@@ -106,13 +108,13 @@ class TitledFigure(Figure):
 
 
 def empty_figure(width: float, height: float) -> Figure:
-    """In inches; a legend and notes make it higher."""
+    """Return a figure of this size in inches; a legend and notes make it higher."""
     engine = ConstrainedLayoutEngine(h_pad=PAD, w_pad=0.03)
     return TitledFigure((width, height), dpi=200, layout=engine)
 
 
 def add_legend(figure: Figure, styles: dict[str, Style]) -> None:
-    """Above everything, in as few rows as the names allow."""
+    """Add a legend above everything, in as few rows as the names allow."""
     room = figure.get_figwidth() - 0.1
     names = [wrapped(name, room - HANDLE) for name in styles]
     rows, columns = _grid(names, room)
@@ -131,7 +133,7 @@ def add_legend(figure: Figure, styles: dict[str, Style]) -> None:
 
 
 def _grid(names: Sequence[str], room: float) -> tuple[int, int]:
-    """Rows and columns of a legend, which is filled column by column."""
+    """Return the rows and columns of a legend, which is filled column by column."""
     widths = [HANDLE + max(map(inches, name.split("\n"))) for name in names]
     for rows in range(1, len(names)):
         columns = math.ceil(len(names) / rows)
@@ -141,7 +143,7 @@ def _grid(names: Sequence[str], room: float) -> tuple[int, int]:
 
 
 def add_note(figure: Figure, sentences: Sequence[str]) -> None:
-    """Below everything, small."""
+    """Add notes below everything, in small letters."""
     lines = [
         line
         for sentence in sentences
@@ -156,14 +158,14 @@ def _grow(figure: Figure, more: float) -> None:
 
 
 def inches(text: str, size: float = LARGE) -> float:
-    """The width of a line of text."""
+    """Return the width of a line of text."""
     font = FontProperties(family=STYLE["font.family"], size=size)
     points, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
     return float(points) / 72
 
 
 def wrapped(text: str, room: float, size: float = LARGE, ends: str = "+,") -> str:
-    """The text in lines of at most `room` inches, each of which ends with one of `ends`."""
+    """Break a text into lines of at most `room` inches, each ending with one of `ends`."""
     lines = [""]
     for piece in re.findall(rf"[^{ends}]*[{ends}]|[^{ends}]+$", text):
         if lines[-1] and inches(lines[-1] + piece, size) > room:
@@ -173,7 +175,7 @@ def wrapped(text: str, room: float, size: float = LARGE, ends: str = "+,") -> st
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """As PNG, SVG or PDF, as the name says."""
+    """Save as PNG, SVG or PDF, depending on the file's name."""
     check_format(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

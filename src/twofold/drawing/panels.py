@@ -1,9 +1,9 @@
-"""The panels that figures share: zooms after task switches, the whole curve, what was projected."""
+"""Panels: zooms after task switches, the whole curve, and the share of projected gradients."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import matplotlib as mpl
@@ -12,11 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import MaxNLocator
 
-from twofold.evaluation.schedule import Schedule
-from twofold.report.cells import Cell
-from twofold.report.figures.curves import Curve, Timeline, accuracy_curve, projected_share
-from twofold.report.figures.notes import notes
-from twofold.report.figures.style import (
+from twofold.drawing.curves import Array, Curve, Timeline
+from twofold.drawing.style import (
     DOUBLE,
     LARGE,
     PALE,
@@ -26,7 +23,6 @@ from twofold.report.figures.style import (
     add_legend,
     add_note,
     empty_figure,
-    looks,
 )
 
 ZOOM = 50  # iterations after a switch, at most
@@ -35,21 +31,22 @@ NARROWEST = 0.65  # inches for a zoom
 
 @dataclass(frozen=True)
 class Series:
-    """A cell as it is drawn: its accuracy on the task that is shown, its name in the legend."""
+    """A method as it is drawn."""
 
-    cell: Cell
-    curve: Curve
-    label: str
+    curve: Curve  # the accuracy on the task that is shown
+    label: str  # in the legend
     style: Style
+    share: Array | None = None  # of runs whose gradient was projected, at every iteration
+    dense: int = ZOOM  # how far after a switch no evaluation was left out
 
 
 @dataclass(frozen=True)
-class Column:
-    """Panels one above the other, of so many inches' width; the whole curve is always there."""
+class Stack:
+    """Panels one above the other: zooms, the whole curve (always), the share of projections."""
 
     timeline: Timeline
     limits: tuple[float, float]  # of the accuracy
-    width: float
+    width: float  # in inches
     reach: int  # of zooms, in iterations after a switch
     zoomed: bool = True
     share: bool = True
@@ -60,13 +57,13 @@ class Column:
 
     @property
     def heights(self) -> list[float]:
-        """Of each row, in inches: some of zooms, the whole curve, the share of projections."""
+        """The height of each row in inches: zooms, the whole curve, the share of projections."""
         rows = math.ceil(self.zooms / int(self.width / NARROWEST))
         return [1.1] * rows + [1.5] + [0.9] * self.share
 
     @property
     def height(self) -> float:
-        """With what is written around the panels."""
+        """The height with the texts around the panels."""
         return sum(self.heights) + 0.35 + 0.3 * (self.zooms > 0)
 
     def draw(self, part: Figure | SubFigure, series: Sequence[Series]) -> None:
@@ -123,47 +120,26 @@ class Column:
         axes.set(ylim=(-0.04, 1.04), yticks=(0, 0.5, 1), ylabel=label)
         _mark(axes, self.timeline.switches)
         for one in series:
-            share = np.add.reduceat(projected_share(one.cell), bins[:-1]) / np.diff(bins)
-            axes.stairs(share, bins, baseline=None, linewidth=0.8, **one.style)
+            if one.share is not None:
+                share = np.add.reduceat(one.share, bins[:-1]) / np.diff(bins)
+                axes.stairs(share, bins, baseline=None, linewidth=0.8, **one.style)
 
 
-def one_column(
-    cells: Sequence[Cell],
-    task: int,
-    zoomed: bool = True,
-    title: str = "",
-    label: Callable[[Cell], str] = lambda cell: cell.config.method,
-) -> Figure:
-    """All methods in one column; with what was projected, if anything was."""
-    timeline = Timeline.of(cells, task)
-    routines = [cell.routines for cell in cells]
-    # The first method with a routine has the routine's colour: no two look alike. Others go by
-    # what and how, since a method may be called like its routine: `gem` is finetune+gem.
-    names = [
-        cell.routines
-        if routines.index(cell.routines) == place
-        else f"{cell.objective}+{cell.routines}"
-        for place, cell in enumerate(cells)
-    ]
-    series = [
-        Series(cell, accuracy_curve(cell, task), label(cell), style)
-        for cell, style in zip(cells, looks(names).values(), strict=True)
-    ]
-    share = any(projected_share(cell).any() for cell in cells)
-    return columns_figure({title: series}, timeline, zoomed, share)
-
-
-def columns_figure(
-    columns: Mapping[str, Sequence[Series]],
+def stacks_figure(
+    stacks: Mapping[str, Sequence[Series]],
     timeline: Timeline,
+    notes: Sequence[str] = (),
     zoomed: bool = True,
     share: bool = True,
 ) -> Figure:
-    """Columns side by side, with their titles; one fits a paper's single column."""
-    everything = [one for series in columns.values() for one in series]
-    count = len(columns)
+    """Draw stacks of panels side by side, with their titles; one stack fits a single column.
+
+    notes: sentences below the figure.
+    """
+    everything = [one for series in stacks.values() for one in series]
+    count = len(stacks)
     width = SINGLE if count == 1 else max(DOUBLE, DOUBLE / 3 * count)
-    column = Column(
+    stack = Stack(
         timeline,
         accuracy_limits(everything, timeline),
         width / count,
@@ -172,24 +148,25 @@ def columns_figure(
         share=share,
     )
     with mpl.rc_context(STYLE):
-        figure = empty_figure(width, column.height)
+        figure = empty_figure(width, stack.height)
         parts = figure.subfigures(1, count, squeeze=False).flat
-        for part, (title, series) in zip(parts, columns.items(), strict=True):
+        for part, (title, series) in zip(parts, stacks.items(), strict=True):
             if title:
                 part.suptitle(title, fontsize=LARGE, fontweight="bold")
-            column.draw(part, series)
-        explain(figure, everything)
+            stack.draw(part, series)
+        explain(figure, everything, notes)
     return figure
 
 
-def explain(figure: Figure, series: Sequence[Series], *more: str) -> None:
-    """A legend above, notes below."""
+def explain(figure: Figure, series: Sequence[Series], notes: Sequence[str]) -> None:
+    """Add a legend above and notes below."""
     add_legend(figure, {one.label: one.style for one in series})
-    add_note(figure, [*notes([one.cell for one in series]), *more])
+    if notes:
+        add_note(figure, notes)
 
 
 def accuracy_limits(series: Iterable[Series], timeline: Timeline) -> tuple[float, float]:
-    """Of the accuracy axes: what comes after the first switch, and some room."""
+    """Return the limits of the accuracy axes, which fit the curves after the first switch."""
     first, last = [*timeline.switches, 0][0], timeline.ends[-1]
     shown = [one.curve.between(first, last) for one in series]
     low = min(float((curve.mean - curve.error).min()) for curve in shown)
@@ -199,29 +176,20 @@ def accuracy_limits(series: Iterable[Series], timeline: Timeline) -> tuple[float
 
 
 def zoom_reach(series: Iterable[Series], timeline: Timeline) -> int:
-    """Of the zooms: no further than any task goes on, or any method was judged one by one."""
+    """Return the reach of zooms: no further than tasks are long and evaluation is dense."""
     tasks = zip(timeline.starts, timeline.ends, strict=True)
     longest = max(end - start for start, end in tasks)
-    return min(ZOOM, longest, max(_dense(one.cell) for one in series))
-
-
-def _dense(cell: Cell) -> int:
-    """How far after a switch no evaluation is left out; all of a zoom where they never are dense.
-
-    (Then there is nothing better to show than the few there are.)
-    """
-    schedule = Schedule.parse(cell.config.eval_schedule, cell.config.eval_every)
-    return ZOOM if cell.complete else schedule.dense or ZOOM
+    return min(ZOOM, longest, max(one.dense for one in series))
 
 
 def _add_frame(axes: Axes, accuracy: str) -> None:
-    """One label for all zooms: of axes around them, of which nothing else is seen."""
+    """Label all zooms at once, by axes around them of which nothing else is visible."""
     axes.set(frame_on=False, zorder=-1, xlabel="iterations after the switch", ylabel=accuracy)
     axes.tick_params(color="none", labelcolor="none")
 
 
 def _name_tasks(axes: Axes, timeline: Timeline) -> None:
-    """Above each task's part of the curve; with many tasks only the number fits."""
+    """Name tasks above their parts of the curve; with many tasks only the numbers fit."""
     many = len(timeline.ends) > 4
     above = axes.get_xaxis_transform()
     for k, (start, end) in enumerate(zip(timeline.starts, timeline.ends, strict=True)):

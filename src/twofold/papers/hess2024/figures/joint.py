@@ -1,4 +1,4 @@
-"""The paper's figure 1: even full replay, which has all past data, has a stability gap."""
+"""Figure 1: even full replay, which has all past data, has a stability gap."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from twofold.compare.selection import method_groups, of_methods
 from twofold.experiments.runs import Run
 from twofold.report.figures.base import figure
-from twofold.report.figures.panels import one_column
-from twofold.report.figures.picking import method_cells, of_methods
+from twofold.report.figures.series import one_stack
 
 METHODS = ["joint"]
 
 
 @figure("joint", "accuracy on a task under full replay alone", METHODS, of_methods(*METHODS))
 def joint_figure(runs: Sequence[Run], task: int = 1) -> Figure:
-    """The whole curve of the accuracy on `task`: mean and standard error over seeds."""
-    return one_column(method_cells(runs), task, zoomed=False)
+    """Draw the whole curve of the accuracy on `task`: mean and standard error over seeds."""
+    return one_stack(method_groups(runs), task, zoomed=False)

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from twofold.compare.groups import Group
+from twofold.compare.selection import method_groups, of_methods
 from twofold.experiments.runs import Run
-from twofold.report.cells import Cell
 from twofold.report.figures.base import figure
-from twofold.report.figures.panels import one_column
-from twofold.report.figures.picking import method_cells, of_methods
+from twofold.report.figures.series import one_stack
 
 METHODS = ["er+gem(when=violated)", "er+gem(when=always)"]
 
 
 def both(runs: Sequence[Run]) -> list[Run]:
-    """The runs of both rules; of one alone there is nothing to be seen."""
+    """Return the runs of both rules, or none if one rule has no runs."""
     violated, always = (of_methods(method)(runs) for method in METHODS)
     return [*violated, *always] if violated and always else []
 
@@ -28,10 +28,10 @@ def both(runs: Sequence[Run]) -> list[Run]:
     both,
 )
 def projection_rule_figure(runs: Sequence[Run], task: int = 1) -> Figure:
-    """Zooms, the whole curve and what was projected, for both rules; gamma is GEM's default."""
-    return one_column(method_cells(runs), task, title="when er+gem projects", label=_rule)
+    """Draw zooms, the whole curve and the share of projections for both rules of GEM."""
+    return one_stack(method_groups(runs), task, title="when er+gem projects", label=_rule)
 
 
-def _rule(cell: Cell) -> str:
-    always = of_methods(METHODS[1])(cell.runs)
+def _rule(group: Group) -> str:
+    always = of_methods(METHODS[1])(group.runs)
     return "always" if always else "where a constraint is violated"

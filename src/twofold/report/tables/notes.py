@@ -1,62 +1,75 @@
-"""What stands below a table: only what there is occasion for. `Code` is between backticks."""
+"""Notes below a table: only those that it gives occasion for. `Code` is between backticks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from twofold.report.paper import slips
-from twofold.report.studytables import Number, Place, StudyTable, title_of
+from twofold import papers
+from twofold.compare.reference import Block, slips
+from twofold.experiments import profiles
+from twofold.report.tables.layouts import tables
+from twofold.report.tables.model import Number, Place, StudyTable, title_of
 
 BOLD = (
-    "Bold: the highest of its group, and those whose means lie within its standard error; "
-    "nothing where the runs of a group were not all trained and judged alike, or the highest is "
-    "of one seed."
-)
-PAPER = (
-    "paper: the paper's number for the same LR and BS. difference: from it, with the number of "
-    "standard errors (of both together) in brackets."
+    "Bold: the highest of its group, and those whose means lie within its standard error. "
+    "Nothing is bold if the runs of a group were not all trained and evaluated alike, or if the "
+    "highest comes from one seed."
 )
 SIGNS = {"≤": "an upper bound", "≥": "a lower bound", "≈": "approximate"}
-PROFILES = {
-    "paper": "These runs follow the paper's text. Its numbers come from the authors' code, which "
-    "departs from the text: see `--profile published`, and docs/profiles.md.",
-    "published": "These runs follow the authors' code where it departs from the paper's text.",
-}
 
 
 def notes(table: StudyTable) -> list[str]:
+    """Return the notes below a table."""
     numbers = [number for number in table.numbers() if number.value]
-    return list(_notes(table, numbers)) if numbers else list(_about_gaps(table))
+    return list(_notes(table, numbers)) if numbers else list(_about_missing(table))
+
+
+def study_command(table: StudyTable) -> str:
+    """Return the command that trains the table's runs."""
+    command = f"twofold study run {table.layout.study}"
+    profile = f" --profile {table.profile}" if table.profile != profiles.DEFAULT else ""
+    return command + profile
 
 
 def _notes(table: StudyTable, numbers: Sequence[Number]) -> Iterator[str]:
     unit = "" if table.layout.transposed else ", in percent"
-    other = any(len(number.seeds) != number.wanted for number in numbers)
-    count = "; n=: over so many instead" if other else ""
-    yield f"Mean ± standard error over {len(table.seeds)} seeds{unit}{count}."
+    fewer = any(len(number.seeds) != number.wanted for number in numbers)
+    count = " unless marked (n=)" if fewer else ""
+    yield f"Mean ± standard error over {len(table.seeds)} seeds{count}{unit}."
     if any(number.bold for number in numbers):
         yield BOLD
     if any(number.used for number in numbers):
-        yield "Italic: the settings that the tables main and sota show."
+        yield f"Italic: the settings that the tables {' and '.join(_chosen(table))} show."
     if any(number.printed for number in numbers):
-        yield PAPER
-    yield PROFILES[table.profile]
+        yield (
+            f"reference: the number in {papers.paper(table.layout.paper)} for the same LR and BS. "
+            "difference: ours minus the reference, with the number of standard errors (of both "
+            "together) in brackets."
+        )
+    if about := profiles.note(table.layout.paper, table.profile):
+        yield about
     yield from _about_bounds([number for number in numbers if number.bound])
     for remarks, mark in table.marks().items():
-        yield f"[{mark}] not the paper's runs: {', '.join(remarks)}."
+        yield f"[{mark}] differs from the reference runs: {', '.join(remarks)}."
     yield from (
         f"{metric.label}: {metric.about}" for metric in table.layout.metrics if metric.about
     )
     if table.layout.remark:
         yield table.layout.remark
     yield from _about_settings(table)
-    yield from _about_slips(numbers)
+    yield from _about_slips(table, numbers)
     yield from _about_machines(numbers)
-    yield from _about_gaps(table)
+    yield from _about_missing(table)
+
+
+def _chosen(table: StudyTable) -> list[str]:
+    """Return the paper's tables with chosen settings."""
+    own = {name: each for name, each in tables().items() if each.paper == table.layout.paper}
+    return [name for name, layout in own.items() if layout.setting == "chosen"]
 
 
 def _about_bounds(numbers: Sequence[Number]) -> Iterator[str]:
-    """Why a number has a sign; and which numbers, where those with one sign differ in why."""
+    """Explain signs; name the numbers if those with one sign have different explanations."""
     signed: dict[str, dict[str, list[Number]]] = {}
     for number in numbers:
         signed.setdefault(number.metric.thinned, {}).setdefault(number.bound, []).append(number)
@@ -69,7 +82,7 @@ def _about_bounds(numbers: Sequence[Number]) -> Iterator[str]:
 
 
 def _whose(numbers: Sequence[Number], apart: bool) -> str:
-    """`Rotated MNIST (offline)`; with the methods where places do not tell numbers apart."""
+    """Return `Rotated MNIST (offline)`, with the methods if places do not tell numbers apart."""
     places: dict[str, list[Place]] = {}  # by methods
     for place in dict.fromkeys(number.section.place for number in numbers):
         own = dict.fromkeys(n.method for n in numbers if n.section.place == place)
@@ -78,7 +91,7 @@ def _whose(numbers: Sequence[Number], apart: bool) -> str:
 
 
 def _about_settings(table: StudyTable) -> Iterator[str]:
-    """How the learning rate and batch size of each place were found."""
+    """Explain how the learning rate and batch size of each place were chosen."""
     if table.layout.setting == "all":
         return
     reasons: dict[str, list[Place]] = {}
@@ -88,12 +101,13 @@ def _about_settings(table: StudyTable) -> Iterator[str]:
         yield f"LR and BS of {_listed(places)}: {why}."
 
 
-def _about_slips(numbers: Sequence[Number]) -> Iterator[str]:
-    shown = {(*number.section.place, number.section.setting.batch_size) for number in numbers}
-    for benchmark, mode, batch_size in sorted(shown & slips()):
+def _about_slips(table: StudyTable, numbers: Sequence[Number]) -> Iterator[str]:
+    wrong = slips(table.layout.paper)
+    shown = {Block(*n.section.place, n.section.setting.batch_size) for n in numbers}
+    for block in sorted(shown & wrong.keys()):
         yield (
-            f"The paper's numbers for {benchmark} {mode} with BS {batch_size} repeat those of "
-            "another batch size, a slip: nothing is compared with them."
+            f"The printed numbers for {block.benchmark} {block.mode} with BS {block.batch_size} "
+            f"are not used: {wrong[block]}."
         )
 
 
@@ -102,23 +116,21 @@ def _about_machines(numbers: Sequence[Number]) -> Iterator[str]:
         run
         for number in numbers
         if number.metric.name.startswith("seconds")
-        for cell in number.cells
-        for run in cell.runs
+        for group in number.groups
+        for run in group.runs
     ]
     machines = {str(run.summary.get("made_with", {}).get("processor")) for run in runs}
     if len(machines) > 1:
         yield f"These times come from different machines: {', '.join(sorted(machines))}."
 
 
-def _about_gaps(table: StudyTable) -> Iterator[str]:
+def _about_missing(table: StudyTable) -> Iterator[str]:
     if table.empty:
-        command = f"twofold study run {table.layout.study}"
-        command += f" --profile {table.profile}" if table.profile != "paper" else ""
-        yield f"No runs yet: {_listed(table.empty)}. `{command}` makes them."
+        yield f"No runs yet: {_listed(table.empty)}. `{study_command(table)}` trains them."
 
 
 def _listed(places: Sequence[Place]) -> str:
-    """`Rotated MNIST (offline, online), Domain CIFAR-100 (online)`."""
+    """Return `Rotated MNIST (offline, online), Domain CIFAR-100 (online)`."""
     modes: dict[str, list[str]] = {}
     for place in places:
         modes.setdefault(title_of(place.benchmark), []).append(place.mode)

@@ -1,4 +1,4 @@
-"""Thinning: fewer points of a curve, and still every minimum that anybody asks for.
+"""Thinning: fewer points of a curve that still include every minimum that the page shows.
 
 A curve falls into segments, one for each task that was being learned. Thinning works within each,
 so that whatever range of whole segments one looks at (MIN of task k: all after k; a gap: one), its

@@ -1,0 +1,1 @@
+"""Comparisons: groups of runs over seeds, statistics, verdicts, departures and references."""

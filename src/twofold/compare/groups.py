@@ -1,0 +1,125 @@
+"""Groups: runs that differ only in their seed, as tables, figures and the page show them."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from twofold.compare.statistics import mean_and_error
+from twofold.errors import UserError
+from twofold.evaluation.schedule import Schedule
+from twofold.experiments.config import Config
+from twofold.experiments.runs import Run
+
+
+@dataclass(frozen=True)
+class Group:
+    """One method in one setting."""
+
+    runs: tuple[Run, ...]  # at least one, by seed
+
+    @property
+    def config(self) -> Config:
+        """The configuration of the first seed."""
+        return self.runs[0].config
+
+    @property
+    def seeds(self) -> list[int]:
+        return [run.config.seed for run in self.runs]
+
+    @cached_property
+    def objective(self) -> str:
+        """The "what", as in the method's text."""
+        return what_and_how(self.config)[0]
+
+    @cached_property
+    def routines(self) -> str:
+        """The "how", as in the method's text; `sgd` if there is none."""
+        return what_and_how(self.config)[1]
+
+    @property
+    def schedule(self) -> Schedule:
+        """The iterations after which the runs were evaluated."""
+        return self.config.schedule
+
+    @property
+    def complete(self) -> bool:
+        """Whether the model was evaluated after every iteration; if not, MIN is an upper bound."""
+        return self.schedule.complete
+
+    @property
+    def diverged(self) -> int:
+        """The number of runs that diverged."""
+        return sum(bool(run.summary["diverged"]) for run in self.runs)
+
+    def by_seed(self, metric: str) -> dict[int, float]:
+        """Return a metric of each run by seed; runs without it are left out.
+
+        metric: an entry of the summaries, such as `min` or `seconds.training`, or a measure, such
+            as `measures.residual` or `raw_measures.min`.
+        """
+        entries = {run.config.seed: _entry(run, metric) for run in self.runs}
+        return {seed: float(value) for seed, value in entries.items() if value is not None}
+
+    def values(self, metric: str) -> list[float]:
+        return list(self.by_seed(metric).values())
+
+    def mean(self, metric: str) -> float | None:
+        """Return the mean; None if no run has the metric, such as MIN with a single task."""
+        values = self.values(metric)
+        return mean_and_error(values)[0] if values else None
+
+    def error(self, metric: str) -> float | None:
+        """Return the standard error of the mean; None with fewer than two values."""
+        values = self.values(metric)
+        return mean_and_error(values)[1] if values else None
+
+    def command(self) -> str | None:
+        """Return the command that trains all seeds; None for a user's own tensors.
+
+        If a component is not available, it is the commands that the runs recorded.
+        """
+        try:
+            command = self.config.command(self.seeds)
+        except UserError:  # a component that is not available here
+            command = None
+        recorded = [run.summary.get("command") or "" for run in self.runs]
+        return command or (" && ".join(recorded) if all(recorded) else None)
+
+
+def groups(runs: Iterable[Run]) -> list[Group]:
+    """Group runs that differ only in their seed, in the order of their first runs."""
+    alike: dict[str, list[Run]] = {}
+    for run in runs:
+        config = dataclasses.replace(run.config, seed=0)
+        alike.setdefault(f"{config.profile} {config.identity()} {run.plugins}", []).append(run)
+    return [Group(tuple(sorted(own, key=lambda run: run.config.seed))) for own in alike.values()]
+
+
+def paired_differences(one: Group, other: Group, metric: str) -> dict[int, float]:
+    """Return `other` minus `one` for every seed that both have."""
+    ones, others = one.by_seed(metric), other.by_seed(metric)
+    return {seed: others[seed] - ones[seed] for seed in others if seed in ones}
+
+
+def what_and_how(config: Config) -> tuple[str, str]:
+    """Return the objective and the routines, as in the method's text."""
+    objective = config.components[0][0]
+    match = re.fullmatch(rf"({re.escape(objective)}(?:\(.*?\))?)(?:\+(.*))?", config.method)
+    if match is None:  # gem is finetune+gem
+        return objective, config.method
+    return match[1], match[2] or "sgd"
+
+
+def _entry(run: Run, metric: str) -> Any:
+    """Return the entry `training` of the summary's `seconds` for `seconds.training`, or None."""
+    first, *names = metric.split(".")
+    measured = first in ("measures", "raw_measures")
+    value: Any = getattr(run, first) if measured else run.summary.get(first)
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value

@@ -1,0 +1,350 @@
+"""Selection: which runs belong where in tables, verdicts and figures.
+
+Runs are known by what they are, not by what they are called: a run belongs to a profile if the
+profile would have configured it in the same way, whatever its label says.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, get_args
+
+from twofold.benchmarks import Recipe
+from twofold.choices import Mode
+from twofold.compare.groups import Group, groups
+from twofold.compare.reductions import Reductions, changed_plugins
+from twofold.compare.statistics import mean_and_error
+from twofold.errors import UserError, unknown
+from twofold.experiments import profiles
+from twofold.experiments.config import Config, configure
+from twofold.experiments.naming import canonical
+from twofold.experiments.runs import Run
+from twofold.method import Method
+from twofold.objectives import Objective
+from twofold.options import options
+from twofold.routines import Routine
+
+SMALLER = tuple(name for name, each in options(Config).items() if each.reduces)
+NARROWERS = ("lr", "batch_size", "iterations")  # settings that `select_runs` can choose by
+
+Pick = Callable[[Sequence[Run]], list[Run]]
+
+
+class Setting(NamedTuple):
+    """The tuned hyperparameters."""
+
+    lr: float
+    batch_size: int
+
+    @classmethod
+    def of(cls, config: Config) -> Setting:
+        return cls(config.lr, config.batch_size)
+
+    def __str__(self) -> str:
+        return f"LR {self.lr:g}, BS {self.batch_size}"
+
+    @property
+    def order(self) -> tuple[int, float]:
+        """For sorting: by batch size, with the highest learning rate first."""
+        return self.batch_size, -self.lr
+
+
+def essence(config: Config, apart: Iterable[str] = (*Setting._fields, *SMALLER)) -> str:
+    """Return all that decides a run's result, except for its seed and these fields."""
+    decisive = config.decisive() | {"plugins": config.plugins}
+    kept = {name: value for name, value in decisive.items() if name not in {"seed", *apart}}
+    return json.dumps(kept, sort_keys=True)
+
+
+def preference(group: Group) -> tuple[object, ...]:
+    """For sorting: full runs first, then those nearest to them, then those with more seeds."""
+    config, less = group.config, Reductions.of(group)
+    size = (-(config.iterations or math.inf), -(config.tasks or math.inf))
+    training = (bool(less.training), *(size if less.training else ()))
+    evaluation = (not group.complete, bool(less.images), bool(less.precision))
+    return bool(changed_plugins(group.runs[0])), *training, *evaluation, -len(group.runs)
+
+
+class Shelf:
+    """Groups by what they are. Runs that are alike form a group, whatever their profile's name."""
+
+    def __init__(self, found: Iterable[Group]) -> None:
+        alike: dict[str, dict[int, Run]] = {}
+        for run in (run for group in found for run in group.runs):
+            key = f"{essence(run.config, apart=())} {run.plugins}"
+            alike.setdefault(key, {})[run.config.seed] = run
+        self._groups: dict[str, list[Group]] = {}
+        for seeds in alike.values():
+            group = Group(tuple(seeds[seed] for seed in sorted(seeds)))
+            self._groups.setdefault(essence(group.config), []).append(group)
+
+    def groups(self) -> list[Group]:
+        return [group for own in self._groups.values() for group in own]
+
+    def find(self, config: Config) -> dict[Setting, Group]:
+        """Return the groups of a method by learning rate and batch size.
+
+        Of several groups in one setting, those as small as `config` come first, then full ones.
+        """
+        names = [name for name in SMALLER if name != "eval_precision"]  # which `preference` weighs
+
+        def order(group: Group) -> tuple[object, ...]:
+            pairs = ((getattr(group.config, name), getattr(config, name)) for name in names)
+            return any(one != other for one, other in pairs), *preference(group)
+
+        found: dict[Setting, Group] = {}
+        for group in sorted(self._groups.get(essence(config), ()), key=order):
+            found.setdefault(Setting.of(group.config), group)
+        return found
+
+
+# One setting of several
+
+
+Found = Mapping[str, Mapping[Setting, Group]]  # by method and setting
+
+
+class Choice(NamedTuple):
+    """A setting, and why it was chosen."""
+
+    setting: Setting
+    why: str
+
+
+def choose(found: Found, plain: Sequence[str], usual: Setting) -> Choice | None:
+    """Choose the setting in which the plain methods end highest; None if there are no runs.
+
+    It is one setting for all methods. Of those that have the most plain methods, it is the one with
+    the highest mean of their final accuracies. Without any plain method it is the usual setting,
+    or the one with the most runs.
+    """
+    there = sorted({setting for own in found.values() for setting in own})
+    if not there:
+        return None
+    finals = _finals(found, plain)
+    if len(there) == 1:
+        choice = Choice(there[0], "the only ones with runs")
+    elif finals:
+        choice = _highest(finals, plain)
+    elif usual in there:
+        return Choice(usual, "the usual ones")
+    else:
+        count = {s: sum(len(own[s].runs) for own in found.values() if s in own) for s in there}
+        choice = Choice(max(there, key=lambda s: count[s]), "those with the most runs")
+    if choice.setting != usual:
+        choice = choice._replace(why=f"{choice.why} (usually {usual})")
+    return choice
+
+
+def _finals(found: Found, plain: Sequence[str]) -> dict[Setting, dict[str, float]]:
+    """Return final accuracies by setting and plain method, of shortened runs only if all are."""
+    own = [(method, s, group) for method in plain for s, group in found.get(method, {}).items()]
+    full = [each for each in own if not Reductions.of(each[2]).training]
+    finals: dict[Setting, dict[str, float]] = {}
+    for method, setting, group in full or own:
+        finals.setdefault(setting, {})[method] = mean_and_error(group.values("avg"))[0]
+    return finals
+
+
+def _highest(finals: Mapping[Setting, Mapping[str, float]], plain: Sequence[str]) -> Choice:
+    most = max(map(len, finals.values()))
+    rivals = {s: mean_and_error(own.values())[0] for s, own in finals.items() if len(own) == most}
+    best = max(rivals, key=lambda s: (rivals[s], s))
+    methods = [method for method in plain if method in finals[best]]
+    why = f"highest final accuracy of plain {' and '.join(methods)} among {len(rivals)} settings"
+    for method in methods:
+        alone = max(finals, key=lambda s: (finals[s].get(method, -math.inf), s == best))
+        if alone != best:
+            why += f"; {method} alone ends highest with {alone}"
+    return Choice(best, why)
+
+
+def one_setting(runs: Sequence[Run]) -> tuple[list[Run], str]:
+    """Return the runs with the setting that `choose` chooses, and why it did.
+
+    If every method has a single setting, such as DER its own, there is nothing to choose. The
+    usual setting of a user's own benchmark is not known, so there the user has to choose.
+    """
+    found: dict[str, dict[Setting, Group]] = {}
+    for group in sorted(groups(runs), key=preference):
+        found.setdefault(group.config.method, {}).setdefault(Setting.of(group.config), group)
+    several = any(len(own) > 1 for own in found.values())
+    if not several or runs[0].config.benchmark not in Recipe.known:
+        return list(runs), ""
+    plain = sorted({group.objective for own in found.values() for group in own.values()})
+    usual = configure(runs[0].config.benchmark, "er", mode=runs[0].config.mode)
+    choice = choose(found, plain, Setting.of(usual))
+    if choice is None:
+        return list(runs), ""
+    chosen = [run for run in runs if Setting.of(run.config) == choice.setting]
+    return chosen, f"{choice.setting}, {choice.why}"
+
+
+# The runs of a place and of methods
+
+
+def select_runs(
+    runs: Sequence[Run],
+    benchmark: str,
+    mode: str = "offline",
+    profile: str = profiles.DEFAULT,
+    methods: Sequence[str] | None = None,
+    **narrowers: float | None,
+) -> list[Run]:
+    """Return the runs of a benchmark, mode and profile, of these methods and settings if given.
+
+    A run with a different profile's label that this profile would configure in the same way is one
+    of them. It gets this profile's label.
+    """
+    _check_names(runs, benchmark, mode, profile)
+    placed = [run for run in runs if (run.config.benchmark, run.config.mode) == (benchmark, mode)]
+    found = [alike for run in placed if (alike := _under(run, profile))]
+    if not found:
+        command = run_command(methods or ["er"], benchmark, mode, profile)
+        there = sorted({", ".join(_place(run.config)) for run in runs}) or ["none at all"]
+        raise UserError(
+            f"no runs of {benchmark}, {mode}, {profile}: train them with `{command}` "
+            f"(there are {'; '.join(there)})"
+        )
+    if methods:
+        wanted = [canonical(method, benchmark, profile) for method in methods]
+        _check_methods(wanted, {run.config.method for run in found}, (benchmark, mode, profile))
+        found = [run for run in found if run.config.method in wanted]
+    for name, value in narrowers.items():
+        if value is not None:
+            found = _narrowed(found, name, value)
+    return found
+
+
+def of_methods(*methods: str) -> Pick:
+    """Return a function that picks the runs of these methods."""
+
+    def wanted(config: Config) -> bool:
+        texts = [canonical(method, config.benchmark, config.profile) for method in methods]
+        return config.method in texts
+
+    return lambda runs: [run for run in runs if wanted(run.config)]
+
+
+def method_groups(runs: Sequence[Run]) -> list[Group]:
+    """Return a group per method, by objective with the plain one first.
+
+    Of runs that differ only in their length or in how they were evaluated, the fullest are taken.
+    """
+    if not runs:
+        raise UserError("a figure needs at least one run")
+    _check_alike(runs, ("benchmark", "mode", "profile"), "the runs")
+    known = (*runs[0].config.decisive(), "plugins")
+    decisive = [name for name in known if name not in ("seed", *SMALLER)]
+    methods: dict[str, list[Group]] = {}
+    for group in sorted(groups(runs), key=preference):
+        methods.setdefault(group.config.method, []).append(group)
+    for method, own in methods.items():
+        _check_alike([group.runs[0] for group in own], decisive, f"{method}'s runs")
+    chosen = [own[0] for own in methods.values()]
+    return sorted(chosen, key=lambda each: (each.objective, each.routines != "sgd", each.routines))
+
+
+def run_command(methods: Sequence[str], benchmark: str, mode: str, profile: str) -> str:
+    """Return the command that trains these methods with five seeds."""
+    words = ["twofold", "run", benchmark, *methods, "--seeds", "5"]
+    words += ["--mode", mode] if mode != "offline" else []
+    words += ["--profile", profile] if profile != profiles.DEFAULT else []
+    return shlex.join(words)
+
+
+def _under(run: Run, profile: str) -> Run | None:
+    """Return the run with a profile's label; None if the profile would configure it differently."""
+    config = run.config
+    if config.profile == profile:
+        return run
+    (objective, options), *routines = config.components
+    try:
+        method = Method(
+            (Objective.find(objective), options),
+            tuple((Routine.find(name), given) for name, given in routines),
+        )
+    except UserError:  # a component that is not available here
+        return None
+    usual = profiles.find(profile, config.benchmark, method)
+    own = [each for each in profiles.departures().values() if not each.components]
+    settings = {each.option: each.text for each in own} | usual.settings
+    if any(getattr(config, name) != value for name, value in settings.items()):
+        return None
+    alike = dataclasses.replace(config, profile=profile, method=method.text(usual.components))
+    return dataclasses.replace(run, config=alike)
+
+
+def _check_names(runs: Sequence[Run], benchmark: str, mode: str, profile: str) -> None:
+    benchmarks = {*Recipe.known, *(run.config.benchmark for run in runs)}
+    names: list[tuple[str, str, Iterable[str]]] = [
+        ("benchmark", benchmark, benchmarks),
+        ("mode", mode, get_args(Mode)),
+        ("profile", profile, profiles.names()),
+    ]
+    for kind, name, known in names:
+        if name not in known:
+            raise unknown(kind, name, known)
+
+
+def _check_methods(
+    wanted: Iterable[str], known: Collection[str], place: tuple[str, str, str]
+) -> None:
+    missing = [method for method in wanted if method not in known]
+    for method in missing:
+        if not _can_be_run(method):
+            raise unknown("method", method, known)
+    if missing:
+        command = run_command(missing, *place)
+        raise UserError(f"no runs of {', '.join(missing)}: train them with `{command}`")
+
+
+def _can_be_run(method: str) -> bool:
+    try:
+        Method.parse(method)
+    except UserError:
+        return False
+    return True
+
+
+def _narrowed(runs: Sequence[Run], name: str, value: float) -> list[Run]:
+    values = {_value(run, name) for run in runs}
+    if value not in values:
+        raise UserError(f"no runs with {_words(name)} {value}: there are {_listed(values)}")
+    return [run for run in runs if _value(run, name) == value]
+
+
+def _check_alike(runs: Sequence[Run], names: Iterable[str], whose: str) -> None:
+    for name in names:
+        values = {_value(run, name) for run in runs}
+        if len(values) > 1:
+            option = f"choose one with the option {name}"
+            way = (
+                option
+                if name in (*NARROWERS, "mode", "profile")
+                else "put them in separate folders"
+            )
+            raise UserError(f"{whose} differ in {_words(name)} ({_listed(values)}): {way}")
+
+
+def _place(config: Config) -> tuple[str, str, str]:
+    return config.benchmark, config.mode, config.profile
+
+
+def _value(run: Run, name: str) -> Any:
+    if name == "iterations":  # of a task; the configuration only knows a limit
+        return int((run.columns["task"] == 1).sum())
+    value = getattr(run.config, name)
+    return str(value) if isinstance(value, list) else value
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _listed(values: Iterable[Any]) -> str:
+    return ", ".join(map(str, sorted(values, key=lambda value: (value is None, value))))

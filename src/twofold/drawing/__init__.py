@@ -1,0 +1,1 @@
+"""Pictures of plain arrays: styles, curves and panels. It knows no runs."""

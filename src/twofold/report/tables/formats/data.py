@@ -1,0 +1,59 @@
+"""Tables for programs: CSV and JSON, in full precision."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+from twofold.report.tables.model import Number, StudyTable
+from twofold.report.tables.notes import notes
+
+
+def records(table: StudyTable) -> list[dict[str, Any]]:
+    """Return a flat record per number, in full precision."""
+    return [_record(table, number) for number in table.numbers()]
+
+
+def _record(table: StudyTable, number: Number) -> dict[str, Any]:
+    mean, error = number.value or (None, None)
+    reference, reference_error = number.printed or (None, None)
+    setting = number.section.setting
+    return {
+        "table": table.name,
+        "profile": table.profile,
+        "benchmark": number.section.place.benchmark,
+        "mode": number.section.place.mode,
+        "lr": setting.lr,
+        "batch_size": setting.batch_size,
+        "method": number.method,
+        "metric": number.metric.key,
+        "mean": mean,
+        "sem": error,
+        "seeds": number.seeds,
+        "diverged": number.diverged,
+        "bound": number.sign.strip(),
+        "reduced": "; ".join(filter(None, (*number.remarks, number.bound))),
+        "bold": number.bold,
+        "used": number.used,
+        "reference_mean": reference,
+        "reference_sem": reference_error,
+        "difference": number.difference,
+        "errors_apart": number.errors_apart,
+        "command": number.command,
+    }
+
+
+def json_table(table: StudyTable) -> str:
+    whole = {"table": table.name, "title": table.title, "profile": table.profile}
+    return json.dumps({**whole, "notes": notes(table), "numbers": records(table)}, indent=2) + "\n"
+
+
+def csv_table(table: StudyTable) -> str:
+    file = io.StringIO()
+    rows = [{**record, "seeds": " ".join(map(str, record["seeds"]))} for record in records(table)]
+    writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()

@@ -1,0 +1,79 @@
+"""Tables for the terminal: the results of `twofold run`, and the runs of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from twofold.compare.groups import Group
+from twofold.compare.statistics import mean_and_error
+from twofold.component import plain
+from twofold.experiments.config import varying
+from twofold.experiments.runs import Run
+from twofold.text import value_text
+
+METRICS = ("min", "avg")
+NAMES = ("benchmark", "mode", "method", "profile")
+SHOWN = (*NAMES, "lr", "batch_size", "seed")  # columns, or in the title
+
+
+def summary_tables(groups: Iterable[Group]) -> list[Table]:
+    """Return a table per benchmark, mode and profile, with a row per group."""
+    titled: dict[str, list[Group]] = {}
+    for group in groups:
+        config = group.config
+        title = f"{config.benchmark}, {config.mode}, profile {config.profile}"
+        titled.setdefault(title, []).append(group)
+    return [_table(title, own) for title, own in titled.items()]
+
+
+def _table(title: str, groups: Sequence[Group]) -> Table:
+    differing = varying([group.config for group in groups], SHOWN)
+    table = Table(title=escape(title), box=box.SIMPLE_HEAVY, title_justify="left")
+    table.add_column("method", overflow="fold")
+    columns = [each.column for each in differing]
+    for name in ("lr", "batch", *columns, "MIN", "AVG", "projected", "seeds"):
+        table.add_column(name, justify="right")
+    for group in groups:
+        config = group.config
+        settings = [f"{config.lr:g}", f"{config.batch_size}"]
+        settings += [plain(getattr(config, each.name)) for each in differing]
+        projected = 100 * float(np.mean(group.values("projected")))
+        seeds = f"{len(group.runs)}" + (f" ({group.diverged} diverged)" if group.diverged else "")
+        row = [config.method, *settings, *results(group), f"{projected:.1f}%", seeds]
+        table.add_row(*map(escape, row))
+    return table
+
+
+def run_table(runs: Sequence[Run]) -> Table:
+    """Return a table with a row per run."""
+    differing = varying([run.config for run in runs], SHOWN)
+    table = Table(box=box.SIMPLE_HEAVY)
+    for column in ("run", *NAMES):
+        table.add_column(column)
+    columns = [each.column for each in differing]
+    for column in ("lr", "batch", *columns, "seed", "MIN", "AVG"):
+        table.add_column(column, justify="right")
+    for run in runs:
+        config = run.config
+        row = [run.summary["identity"], *(getattr(config, name) for name in NAMES)]
+        row += [f"{config.lr:g}", f"{config.batch_size}"]
+        row += [plain(getattr(config, each.name)) for each in differing]
+        row += [f"{config.seed}", *results(Group((run,)))]
+        table.add_row(*map(escape, row))
+    return table
+
+
+def results(group: Group) -> list[str]:
+    """Return MIN, an upper bound if evaluations were left out, and AVG."""
+    low, average = (mean_text(group.values(metric)) for metric in METRICS)
+    return [f"≤ {low}" if low != "-" and not group.complete else low, average]
+
+
+def mean_text(values: Sequence[float]) -> str:
+    """Return `93.6 ± 0.1`; `-` if a metric does not exist, such as MIN with a single task."""
+    return value_text(*mean_and_error(values)) if values else "-"

@@ -1,0 +1,29 @@
+"""Numbers as text, the same in every table, sentence and figure."""
+
+from __future__ import annotations
+
+MINUS, EMPTY = "−", "–"
+
+
+def value_text(mean: float, error: float | None, decimals: int = 1) -> str:
+    """Return `93.6 ± 0.1`, or the mean alone for a single seed."""
+    return f"{mean:.{decimals}f}" + (f" ± {error:.{decimals}f}" if error is not None else "")
+
+
+def signed(number: float, decimals: int = 1) -> str:
+    """Return `+0.3` or `−2.0`; a number that rounds to zero has no sign."""
+    text = f"{abs(number):.{decimals}f}"
+    if not float(text):
+        return text
+    return ("+" if number > 0 else MINUS) + text
+
+
+def p_text(p: float | None) -> str:
+    if p is None:
+        return EMPTY
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return `1 run` or `2 runs`."""
+    return f"{number} {noun}" + ("s" if number != 1 else "")
