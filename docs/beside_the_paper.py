@@ -34,7 +34,7 @@ def spread(table: np.ndarray) -> tuple[float, float]:
 def luck(run: Run) -> float:
     """By how much the images judged are easier than the whole test sets, at the run's end."""
     whole = run.summary["accuracy_after_task"][-1]
-    judged = [run.curves[f"accuracy_{task}"][-1] for task in range(1, len(whole) + 1)]
+    judged = [run.columns[f"accuracy_{task}"][-1] for task in range(1, len(whole) + 1)]
     return float(np.mean(judged) - np.mean(whole))
 
 

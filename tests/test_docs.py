@@ -53,8 +53,8 @@ def test_the_routine_of_contributing_works(tmp_path):
     try:
         import_file(str(tmp_path / "sign.py"))
         run = twofold.run(domain_benchmark(), "er+sign(0.001)", batch_size=10)
-        assert run.curves["projected"].all()
-        assert run.curves["norm_ratio"].max() < 0.5
+        assert run.columns["projected"].all()
+        assert run.columns["norm_ratio"].max() < 0.5
         with pytest.raises(twofold.UserError, match="sign's scale"):
             twofold.configure("rotated-mnist", "er+sign(-1)")
     finally:

@@ -41,7 +41,7 @@ def whole_run(method: str, seed: int, length: int = 300) -> Run:
         own |= {f"raw_accuracy_{k + 1}": raw[k] for k in range(3)}
         for name in ("min", "avg", "minimum_of_task", "accuracy_after_task"):
             run.summary[f"raw_{name}"] = run.summary[name]
-    return Run(run.config, run.summary, {**run.curves, **own})
+    return Run(run.config, run.summary, {**run.columns, **own})
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_what_is_there_is_left_alone(full: Path, small: Path, twofold: Command) 
     assert {f.name: f.stat().st_mtime_ns for f in kept.iterdir()} == before
     back = twofold("runs", "export", "--runs", small, "--to", full)  # what has more is kept, too
     assert "0 runs exported" in back.out
-    assert "loss" in Store(full).runs()[0].curves
+    assert "loss" in Store(full).runs()[0].columns
 
 
 def test_the_copies_have_checksums_and_a_damaged_one_is_made_again(
@@ -179,7 +179,7 @@ def test_a_run_keeps_its_name_when_its_plugin_has_gone(
 
 
 def test_a_column_that_was_left_out_is_named(small: Path) -> None:
-    curves = Store(small).runs()[0].curves
+    curves = Store(small).runs()[0].columns
     with pytest.raises(UserError, match=r"curves\.parquet has no column 'loss': there are iter"):
         curves["loss"]
     assert "loss" not in curves

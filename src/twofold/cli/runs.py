@@ -30,9 +30,9 @@ def add(commands: Any) -> None:
         "runs",
         help="list, show, verify, remove or export finished runs",
         description="List the runs of a store; show them in full, verify their checksums, remove "
-        "them, or export them: copy\nthem into another store, small enough to be published, with "
-        "all that tables, figures and the page show.\nFilters and names (a folder's, or its last "
-        "ten letters) say which.",
+        "them, or export them: add\nthem to an archive, which is small enough to be published, "
+        "with all that tables, figures and the page show.\nFilters and names (a folder's, or its "
+        "last ten letters) say which.",
         epilog=EXAMPLES,
     )
     parser.set_defaults(act=act, parser=parser)
@@ -48,7 +48,7 @@ def add(commands: Any) -> None:
     add("--lr", type=real)
     add("--batch-size", type=whole, metavar="N")
     add("--seed", type=seed_list, metavar="N,N,...")
-    add("--to", type=folder, metavar="DIR", help="the store to export to")
+    add("--to", type=folder, metavar="DIR", help="the archive to export to")
     add("--json", action="store_true", help="one JSON object a run, on one line")
 
 
@@ -60,12 +60,13 @@ def act(args: argparse.Namespace) -> int:
     if not args.runs.is_dir():
         raise no_runs(args.runs, "twofold run")
     store = Store(args.runs)
-    there = _all_summaries(store) if args.action == "verify" else store.summaries()
+    verify = args.action == "verify"
+    there = [_usable(summary) for summary in store.summaries(damaged=verify)]
     if not there:
         raise no_runs(args.runs, "twofold run")
     found = _named(_filtered(there, args), args)
-    if args.action == "verify":
-        return _verify(found)
+    if verify:
+        return _verify(store, found)
     if args.action == "remove":
         return _remove(store, found, args)
     if args.action == "export":
@@ -91,19 +92,9 @@ def _measured(place: Path) -> dict[str, Any]:
     return {"measures": run.measures, **raw, "gaps": [dataclasses.asdict(gap) for gap in run.gaps]}
 
 
-def _all_summaries(store: Store) -> list[Summary]:
-    """Those of damaged runs, too; of one that can't be read, no more than its folder."""
-    from twofold.experiments.runs import SUMMARY
-
-    return [{**_read(place / SUMMARY), "folder": str(place)} for place in store.folders()]
-
-
-def _read(file: Path) -> Summary:
-    try:
-        summary = json.loads(file.read_text())
-    except (OSError, ValueError):
-        return {}
-    return summary if isinstance(summary, dict) and {*FILTERS} <= summary.keys() else {}
+def _usable(summary: Summary) -> Summary:
+    """The summary; of one that lacks what filters ask for, no more than its folder."""
+    return summary if {*FILTERS} <= summary.keys() else {"folder": summary["folder"]}
 
 
 def _wanted(args: argparse.Namespace) -> dict[str, list[Any]]:
@@ -150,16 +141,11 @@ def _is(summary: Summary, name: str) -> bool:
     return folder == Path(name).name or folder.endswith(f"-{name}")
 
 
-def _verify(found: list[Summary]) -> int:
-    from twofold.experiments.store import DamagedRunError, check
-
-    damaged = 0
-    for place in (Path(summary["folder"]) for summary in found):
-        try:
-            check(place)
-        except DamagedRunError as error:
-            damaged += 1
-            print(f"{place}: {error}")
+def _verify(store: Store, found: list[Summary]) -> int:
+    wrong = store.damaged([Path(summary["folder"]) for summary in found])
+    for place, why in wrong.items():
+        print(f"{place}: {why}")
+    damaged = len(wrong)
     sound = len(found) - damaged
     state = "is as it was written" if 1 in (sound, len(found)) else "are as they were written"
     print(f"{sound} of {counted(len(found), 'run')} {state}")

@@ -259,7 +259,7 @@ class _Study:
     def _save(self, run: Run, config: Config) -> Outcome:
         """A run from a node that doesn't see the store, nor our files: they have other names."""
         summary = {**run.summary, "command": config.command()}
-        folder = self._store.save(Run(config, summary, run.curves))
+        folder = self._store.save(dataclasses.replace(run, config=config, summary=summary))
         return Outcome("made", summary, folder)
 
     def _start(self, index: int) -> None:

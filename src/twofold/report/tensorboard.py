@@ -23,15 +23,15 @@ def write_curves(run: Run, folder: Path) -> None:
     """All curves of a run as scalars, below a folder of its own."""
     from torch.utils.tensorboard import SummaryWriter
 
-    missing = [name for name in RECORDED if name not in run.curves]
+    missing = [name for name in RECORDED if name not in run.columns]
     if missing:  # of a run that was exported
         print(f"{run.config.folder_name()} has no {', '.join(missing)}", file=sys.stderr)
     with SummaryWriter(str(folder / run.config.folder_name())) as writer:
-        for name, column in run.curves.items():
+        for name, column in run.columns.items():
             if name in ("iteration", "task"):
                 continue
             values = column.astype(float)
             tag = name.replace("accuracy_", "accuracy/task ")
-            for step, value in zip(run.curves["iteration"], values, strict=True):
+            for step, value in zip(run.columns["iteration"], values, strict=True):
                 if not np.isnan(value):
                     writer.add_scalar(tag, value, int(step))

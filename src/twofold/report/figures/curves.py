@@ -42,7 +42,7 @@ def accuracy_curve(cell: Cell, task: int) -> Curve:
 
 def projected_share(cell: Cell) -> Array:
     """The share of the runs whose gradient was projected, at every iteration."""
-    flags = np.stack([run.curves["projected"] for run in cell.runs]).astype(float)
+    flags = np.stack([run.columns["projected"] for run in cell.runs]).astype(float)
     share: Array = flags.mean(axis=0)
     return share
 
@@ -58,9 +58,9 @@ class Timeline:
     @classmethod
     def of(cls, cells: Sequence[Cell], task: int) -> Timeline:
         runs = [run for cell in cells for run in cell.runs]
-        first = runs[0].curves["task"]
-        if any(not np.array_equal(first, run.curves["task"]) for run in runs):
-            found = dict.fromkeys(f"{run.config.method} {len(run.curves['task'])}" for run in runs)
+        first = runs[0].columns["task"]
+        if any(not np.array_equal(first, run.columns["task"]) for run in runs):
+            found = dict.fromkeys(f"{run.config.method} {len(run.columns['task'])}" for run in runs)
             raise UserError(
                 f"the runs differ in length ({', '.join(found)}): "
                 "choose with --iterations or --methods"

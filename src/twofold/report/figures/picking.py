@@ -192,7 +192,7 @@ def _check_alike(runs: Sequence[Run], names: Iterable[str], whose: str) -> None:
 
 def _value(run: Run, name: str) -> Any:
     if name == "iterations":  # of a task; the configuration only knows a limit
-        return int((run.curves["task"] == 1).sum())
+        return int((run.columns["task"] == 1).sum())
     value = getattr(run.config, name)
     return str(value) if isinstance(value, list) else value
 

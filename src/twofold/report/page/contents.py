@@ -140,9 +140,9 @@ def _fineness(share: int, tasks: int) -> Fineness:
 def _described(cell: Cell, of_runs: Fineness, of_mean: Fineness) -> Plain:
     """A cell: its settings, its curves as fine as said, gaps and measures."""
     # Copies, whose curves are read now and forgotten: those of a large study need much memory.
-    runs = [dataclasses.replace(run, curves=copy.copy(run.curves)) for run in cell.runs]
+    runs = [dataclasses.replace(run, columns=copy.copy(run.columns)) for run in cell.runs]
     cell, tasks = Cell(tuple(runs)), _tasks(cell)
-    learned = np.asarray(runs[0].curves["task"])
+    learned = np.asarray(runs[0].columns["task"])
     ends = np.bincount(learned)[1:].cumsum().tolist()
     single = [_run(run, learned, of_runs) for run in runs]
     config = dataclasses.asdict(cell.config)
