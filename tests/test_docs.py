@@ -79,9 +79,11 @@ def test_the_table_of_all_runs_has_each_tasks_part_of_min(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     run = twofold.run(domain_benchmark(), "er", batch_size=10, eval_size=7, out="runs")
     names: dict[str, Any] = {}
-    (code,) = python_blocks("docs/studies.md")
+    code, listing = python_blocks("docs/studies.md")
     exec(code.replace("print(", "found = ("), names)
     assert names["found"].tolist() == [pytest.approx(run.summary["minimum_of_task"][0])]
+    exec(listing, names)
+    assert repr(names["runs"]) == "Runs(1 run: er on domain-toy)"
 
 
 @pytest.mark.parametrize("document", ["README.md", *map(str, Path("docs").glob("*.md"))])

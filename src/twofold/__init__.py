@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from twofold.errors import UserError
     from twofold.experiments.config import Config, configure
     from twofold.experiments.execution import run
-    from twofold.experiments.runs import Run
+    from twofold.experiments.runs import Run, Runs
     from twofold.experiments.store import Store
     from twofold.method import Method
     from twofold.objectives import Draw, Objective, Term
@@ -31,6 +31,7 @@ _HOME = {
     "Config": "experiments.config",
     "configure": "experiments.config",
     "Run": "experiments.runs",
+    "Runs": "experiments.runs",
     "run": "experiments.execution",
     "Store": "experiments.store",
     "Method": "method",
@@ -52,6 +53,7 @@ __all__ = [
     "Recipe",
     "Routine",
     "Run",
+    "Runs",
     "Step",
     "Store",
     "Term",

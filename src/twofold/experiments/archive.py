@@ -2,7 +2,7 @@
 
     ARCHIVE/store.json       its format
     ARCHIVE/runs.jsonl       a line per run, by name: its configuration and summary
-    ARCHIVE/curves.parquet   the curves of all runs, with a row group per run
+    ARCHIVE/curves.parquet   the curves of all runs, with a row group per run and its name
     ARCHIVE/checksums.json   the digests of these files
     ARCHIVE/.next/           new files, whole, while they are moved into place
 
@@ -38,6 +38,7 @@ FORMAT, KIND = 2, "archive"
 MARK, RUNS, CURVES, CHECKSUMS = "store.json", "runs.jsonl", "curves.parquet", "checksums.json"
 NEXT = ".next"
 NAMES = b"twofold.runs"  # in the metadata of the Parquet file: the run of each row group
+RUN = "run"  # the column that tells other programs the same
 ATTEMPTS = 5  # at files that another process is replacing
 
 # The columns that tables, measures, figures and the page read, and how much longer a projection
@@ -95,10 +96,8 @@ class Archive:
 
     def damaged(self, names: Iterable[str]) -> dict[str, str]:
         """Return what is wrong with each damaged run of these."""
-        with _reading(self.folder):
-            sums = json.loads(_find(self.folder, CHECKSUMS).read_text())
-            if digest(_find(self.folder, CURVES)) == sums[CURVES]:
-                return {}
+        if self._sound():
+            return {}
         found = {}
         for name in names:
             try:
@@ -107,6 +106,12 @@ class Archive:
             except UserError as error:
                 found[name] = str(error)
         return found
+
+    def _sound(self) -> bool:
+        """Whether the file of all curves is as it was written."""
+        with _reading(self.folder):
+            sums = json.loads(_find(self.folder, CHECKSUMS).read_text())
+            return bool(digest(_find(self.folder, CURVES)) == sums[CURVES])
 
     def size(self) -> int:
         files = (self.folder / name for name in (MARK, RUNS, CURVES, CHECKSUMS))
@@ -139,6 +144,10 @@ class Archive:
         unfinished.mkdir()
         try:
             old = [self.entry(name) for name in self._there()]
+            if old and not self._sound():
+                raise UserError(
+                    f"{self.folder / CURVES} is not as it was written: nothing is added"
+                )
             entries = sorted([*old, *new], key=lambda entry: entry.name)
             digests = _write_curves(unfinished / CURVES, entries)
             with (unfinished / RUNS).open("w", encoding="utf-8") as file:
@@ -247,7 +256,9 @@ def _read_columns(folder: Path, name: str, expected: str) -> dict[str, Array]:
             raise UserError(f"{folder / CURVES} is missing: get the archive again") from None
         raise unreadable(file, error) from None
     columns = {
-        name: table[name].to_numpy() for name in table.column_names if not table[name].null_count
+        column: table[column].to_numpy()
+        for column in table.column_names
+        if column != RUN and not table[column].null_count
     }
     if _digest(columns) != expected:
         raise UserError(f"{file}: the curves of {name} are not as they were written")
@@ -264,14 +275,14 @@ def _write_curves(file: Path, entries: list[Entry]) -> dict[str, str]:
                 kinds = f"{types[name]} in other runs and {found} in {entry.name}"
                 raise UserError(f"an archive needs columns of one type: {name!r} is {kinds}")
     names = sorted(types, key=_place)
-    schema = pa.schema([(name, types[name]) for name in names])
+    schema = pa.schema([(RUN, pa.string()), *((name, types[name]) for name in names)])
     digests = {}
     with pq.ParquetWriter(
         file,
         schema.with_metadata({NAMES: json.dumps([entry.name for entry in entries])}),
         compression="zstd",
         compression_level=15,  # 22 takes three times as long to save 3%
-        use_dictionary=False,  # zstd does better on the numbers themselves
+        use_dictionary=[RUN],  # zstd does better on the numbers themselves
         column_encoding={name: "DELTA_BINARY_PACKED" for name in names if name == "iteration"},
         write_statistics=False,
     ) as writer:
@@ -283,7 +294,9 @@ def _write_curves(file: Path, entries: list[Entry]) -> dict[str, str]:
                 pa.array(columns[name]) if name in columns else pa.nulls(length, types[name])
                 for name in names
             ]
-            writer.write_table(pa.table(arrays, schema=schema), row_group_size=max(length, 1))
+            name = pa.array([entry.name]).take(pa.array(np.zeros(length, np.int8)))
+            table = pa.table([name, *arrays], schema=schema)
+            writer.write_table(table, row_group_size=max(length, 1))
     return digests
 
 
