@@ -40,7 +40,7 @@ def luck(run: Run) -> float:
     """Return how much easier the evaluated images are than the whole test sets, in points."""
     whole = run.summary["accuracy_after_task"][-1]
     evaluated = [
-        np.asarray(run.curves[f"accuracy_{task}"])[-1] for task in range(1, len(whole) + 1)
+        np.asarray(run.columns[f"accuracy_{task}"])[-1] for task in range(1, len(whole) + 1)
     ]
     return float(np.mean(evaluated) - np.mean(whole))
 

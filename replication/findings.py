@@ -67,7 +67,7 @@ def projections(method: str, benchmark: str, profile: str) -> str:
         for store in ("replication", "checks")
         for run in runs(method, benchmark, "online", profile, store)
     ]
-    acted = sum(bool(run.curves["projected"].any()) for run in found)
+    acted = sum(bool(run.columns["projected"].any()) for run in found)
     return f"{acted} of {len(found)}"
 
 

@@ -14,7 +14,7 @@ HEAD = ["benchmark", "mode", "method", "departures", "seed", "projected", "longe
 def row(run: Run) -> list[str]:
     config = run.config
     departures = ", ".join(each.name for each in in_force(config)) or "none"
-    projected, ratio = run.curves["projected"].sum(), run.curves["norm_ratio"].max()
+    projected, ratio = run.columns["projected"].sum(), run.columns["norm_ratio"].max()
     where = [title_of(config.benchmark), config.mode, config.method, departures, str(config.seed)]
     less = f" ({config.tasks} tasks)" if config.tasks else ""
     return [*where, f"{projected:.0f}", f"{ratio:.1f}", f"{run.avg:.1f}{less}"]
@@ -22,7 +22,7 @@ def row(run: Run) -> list[str]:
 
 def place(run: Run) -> tuple[str, str, float]:
     """Return the sorting key: the longest step comes first."""
-    return run.config.benchmark, run.config.mode, -run.curves["norm_ratio"].max()
+    return run.config.benchmark, run.config.mode, -run.columns["norm_ratio"].max()
 
 
 runs = [

@@ -15,8 +15,8 @@ SHOWN = (("split-cifar100", "online"), ("domain-cifar100", "offline"))
 
 def lengthened(run: Run, task: int) -> str:
     """Return the mean norm of projected gradients, relative to the gradients."""
-    there = (run.curves["task"] == task) & (run.curves["projected"] > 0)
-    return f"{run.curves['norm_ratio'][there].mean():.1f}" if there.any() else EMPTY
+    there = (run.columns["task"] == task) & (run.columns["projected"] > 0)
+    return f"{run.columns['norm_ratio'][there].mean():.1f}" if there.any() else EMPTY
 
 
 def rows(run: Run) -> list[list[str]]:
@@ -24,7 +24,7 @@ def rows(run: Run) -> list[list[str]]:
     ends = run.summary["accuracy_after_task"][1:]
     what = [run.config.method.partition("(")[0], departures, str(run.config.seed)]
     found = [[*what, "accuracy", *(f"{np.mean(end):.1f}" for end in ends)]]
-    if run.curves["projected"].any():
+    if run.columns["projected"].any():
         steps = (lengthened(run, task) for task in range(2, len(ends) + 2))
         found.append(["", "", "", "step", *steps])
     return found

@@ -22,7 +22,7 @@ def made(method: str, accuracies: list, *, seed=142, projected=None, metrics=Non
     run = made_run(method, accuracies, seed, **options)
     summary = {**run.summary, **dict(zip(("min", "avg"), metrics or (), strict=False))}
     flags = np.array(projected or [0.0] * len(accuracies[0]), np.float32)
-    return Run(run.config, summary, {**run.curves, "projected": flags})
+    return Run(run.config, summary, {**run.columns, "projected": flags})
 
 
 def two_tasks(method: str, first: list, seed=142, **more):

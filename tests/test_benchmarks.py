@@ -183,7 +183,7 @@ def test_your_own_model_and_iterations_are_used():
         "mine", [(x, y, x, y)], model=lambda: nn.Linear(2, 5), offline_iterations=4
     )
     finished = run(benchmark, "er", batch_size=3)
-    assert len(finished.curves["loss"]) == 4
+    assert len(finished.columns["loss"]) == 4
     assert benchmark.model().out_features == 5
 
 

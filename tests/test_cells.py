@@ -216,9 +216,9 @@ def test_curves_are_read_when_they_are_asked_for(
     run = Run.load(stored)
     assert run.avg > 0
     assert reads == []
-    assert list(run.curves["task"]) == [1, 1, 2, 2]
+    assert list(run.columns["task"]) == [1, 1, 2, 2]
     assert run.accuracy.shape == (4, 2)
-    assert len(run.curves) == len(list(run.curves))
+    assert len(run.columns) == len(list(run.columns))
     assert reads == [stored / "curves.parquet"]
 
 

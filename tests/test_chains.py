@@ -29,8 +29,8 @@ def test_a_long_chain_runs_and_is_written_as_it_is_read():
     assert twofold.configure("rotated-mnist", ISSUE).identity() == (
         twofold.configure("rotated-mnist", made.config.method).identity()
     )
-    assert {"raw_accuracy_1", "projected", "norm_ratio"} <= made.curves.keys()
-    assert np.isfinite(made.curves["loss"]).all()
+    assert {"raw_accuracy_1", "projected", "norm_ratio"} <= made.columns.keys()
+    assert np.isfinite(made.columns["loss"]).all()
 
 
 def test_order_is_meaning():
@@ -39,8 +39,8 @@ def test_order_is_meaning():
     other = twofold.configure("rotated-mnist", "er+gem+clip(0.1)")
     assert one.identity() != other.identity()
     first, second = run("er+clip(0.05)+gem(1.0,always)"), run("er+gem(1.0,always)+clip(0.05)")
-    assert (first.curves["loss"] != second.curves["loss"]).any()
-    ratio = second.curves["norm_ratio"] / first.curves["norm_ratio"]
+    assert (first.columns["loss"] != second.columns["loss"]).any()
+    ratio = second.columns["norm_ratio"] / first.columns["norm_ratio"]
     assert ratio[12:].max() < 1  # gem after clip adds to what was clipped
 
 
@@ -142,5 +142,5 @@ def test_a_mark_of_an_earlier_routine_stays(first, second, either):
 def test_a_chain_counts_what_any_of_its_routines_projects():
     one = run("er+gem(1.0,always)", lr=0.05)
     chained = run("er+gem(1.0,always)+agem", lr=0.05)
-    assert one.curves["projected"][6:].all()
-    assert chained.curves["projected"][6:].all()
+    assert one.columns["projected"][6:].all()
+    assert chained.columns["projected"][6:].all()

@@ -65,8 +65,8 @@ def test_the_routine_of_contributing_works(tmp_path):
     try:
         import_file(str(tmp_path / "sign.py"))
         run = twofold.run(domain_benchmark(), "er+sign(0.001)", batch_size=10)
-        assert run.curves["projected"].all()
-        assert run.curves["norm_ratio"].max() < 0.5
+        assert run.columns["projected"].all()
+        assert run.columns["norm_ratio"].max() < 0.5
         with pytest.raises(twofold.UserError, match="sign's scale"):
             twofold.configure("rotated-mnist", "er+sign(-1)")
     finally:
@@ -91,9 +91,11 @@ def test_the_table_of_all_runs_has_each_tasks_part_of_min(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     run = twofold.run(domain_benchmark(), "er", batch_size=10, eval_size=7, out="runs")
     names: dict[str, Any] = {}
-    (code,) = python_blocks("docs/studies.md")
+    code, listing = python_blocks("docs/studies.md")
     exec(code.replace("print(", "found = ("), names)
     assert names["found"].tolist() == [pytest.approx(run.summary["minimum_of_task"][0])]
+    exec(listing, names)
+    assert repr(names["runs"]) == "Runs(1 run: er on domain-toy)"
 
 
 PAGES = [page for folder in ("docs", "replication") for page in (ROOT / folder).glob("*.md")]

@@ -1,4 +1,4 @@
-"""`twofold runs`: which runs are meant; and `export`, a smaller store that shows the same."""
+"""`twofold runs`: which runs are meant; and `export`, an archive that shows the same."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
-from commandline import Command, Outcome, leftovers, one_line, runs_in, tiny
+from commandline import Command, Outcome, one_line, runs_in, tiny
 from made_runs import gap_accuracies, made_run
 
 from twofold import Run, Store, UserError
@@ -41,7 +40,7 @@ def whole_run(method: str, seed: int, length: int = 300) -> Run:
         own |= {f"raw_accuracy_{k + 1}": raw[k] for k in range(3)}
         for name in ("min", "avg", "minimum_of_task", "accuracy_after_task"):
             run.summary[f"raw_{name}"] = run.summary[name]
-    return Run(run.config, run.summary, {**run.curves, **own})
+    return Run(run.config, run.summary, {**run.columns, **own})
 
 
 @pytest.fixture
@@ -65,15 +64,13 @@ def small(full: Path, twofold: Command, tmp_path: Path) -> Path:
 def test_what_is_kept_is_every_bit_as_it_was(full: Path, small: Path) -> None:
     assert [f.name for f in Store(full).folders()] == [f.name for f in Store(small).folders()]
     for folder in Store(full).folders():
-        copy = small / folder.name
-        for name in ("config.json", "summary.json"):
-            assert (copy / name).read_bytes() == (folder / name).read_bytes()
-        old, new = pq.read_table(folder / "curves.parquet"), pq.read_table(copy / "curves.parquet")
+        old, new = Run.load(folder), Run.load(small / folder.name)
+        assert (new.config, new.summary) == (old.config, old.summary)
         left_out = {"loss", "loss_new", "loss_old", "unsolved", "logged"}
-        assert set(old.column_names) - set(new.column_names) == left_out
-        for name in new.column_names:
-            assert new[name].type == old[name].type
-            assert new[name].to_numpy().tobytes() == old[name].to_numpy().tobytes()
+        assert {*old.columns} - {*new.columns} == left_out
+        for name in new.columns:
+            assert new.columns[name].dtype == old.columns[name].dtype
+            assert new.columns[name].tobytes() == old.columns[name].tobytes()
 
 
 @pytest.mark.parametrize("command", SHOWN)
@@ -114,30 +111,23 @@ def test_a_run_of_the_papers_length_is_small(twofold: Command, tmp_path: Path) -
     store.prepare()
     store.save(whole_run("er", 142, 6000))
     twofold("runs", "export", "--runs", store.folder, "--to", tmp_path / "small")
-    (folder,) = Store(tmp_path / "small").folders()
-    assert sum(file.stat().st_size for file in folder.iterdir()) < 25_000
-    assert sorted(p.name for p in (tmp_path / "small").iterdir()) == [folder.name, "store.json"]
+    files = sorted((tmp_path / "small").iterdir())
+    names = ["checksums.json", "curves.parquet", "runs.jsonl", "store.json"]
+    assert [file.name for file in files] == names
+    assert sum(file.stat().st_size for file in files) < 25_000
 
 
 def test_what_is_there_is_left_alone(full: Path, small: Path, twofold: Command) -> None:
-    kept = next(iter(Store(small).folders()))
-    before = {f.name: f.stat().st_mtime_ns for f in kept.iterdir()}
+    before = {f.name: f.stat().st_mtime_ns for f in small.iterdir()}
     again = twofold("runs", "export", "--runs", full, "--to", small)
     assert again.out == f"0 runs exported to {small}, 0 KB; 12 were there already\n"
-    assert {f.name: f.stat().st_mtime_ns for f in kept.iterdir()} == before
-    back = twofold("runs", "export", "--runs", small, "--to", full)  # what has more is kept, too
-    assert "0 runs exported" in back.out
-    assert "loss" in Store(full).runs()[0].curves
+    assert {f.name: f.stat().st_mtime_ns for f in small.iterdir()} == before
 
 
-def test_the_copies_have_checksums_and_a_damaged_one_is_made_again(
-    full: Path, small: Path, twofold: Command
-) -> None:
+def test_the_copies_have_checksums(full: Path, small: Path, twofold: Command) -> None:
     assert "12 of 12 runs" in twofold("runs", "verify", "--runs", small).out
-    (next(iter(Store(small).folders())) / "curves.parquet").write_bytes(b"")
+    (small / "curves.parquet").write_bytes(b"")
     assert twofold("runs", "verify", "--runs", small).code == 1
-    assert "1 run exported" in twofold("runs", "export", "--runs", full, "--to", small).out
-    assert "12 of 12 runs" in twofold("runs", "verify", "--runs", small).out
 
 
 def test_filters_and_names_choose(full: Path, twofold: Command, tmp_path: Path) -> None:
@@ -153,18 +143,17 @@ def test_filters_and_names_choose(full: Path, twofold: Command, tmp_path: Path) 
     assert [f.name for f in Store(tmp_path / "some").folders()] == [first.name, second.name]
 
 
-def test_a_command_finds_its_run_in_the_copy(
+def test_nothing_is_trained_into_the_copy(
     run_tiny: Command, twofold: Command, toy: Path, tmp_path: Path
 ) -> None:
     out, to = tmp_path / "out", tmp_path / "to"
     run_tiny("er;er+gem")
     twofold("runs", "export", "--runs", out, "--to", to)
-    files = {f: f.read_bytes() for f in to.rglob("*.*") if f.is_file()}
-    made = twofold(*tiny(toy, to, "er;er+gem"), "--json")
-    assert [summary["method"] for summary in made.objects] == ["er", "er+gem"]
-    assert {f: f.read_bytes() for f in files} == files
-    assert len(runs_in(to)) == 2
-    assert leftovers(to) == []
+    files = {f: f.read_bytes() for f in to.iterdir()}
+    done = twofold(*tiny(toy, to, "er;er+gem"), "--json")
+    assert (done.code, done.out) == (2, "")
+    assert "is an archive, which stays as it is: train into a different" in one_line(done.err)
+    assert {f: f.read_bytes() for f in to.iterdir()} == files
 
 
 def test_a_run_keeps_its_name_when_its_plugin_has_gone(
@@ -175,12 +164,12 @@ def test_a_run_keeps_its_name_when_its_plugin_has_gone(
     (made,) = runs_in(tmp_path / "out")
     half.unlink()
     twofold("runs", "export", "--runs", tmp_path / "out", "--to", tmp_path / "to")
-    assert [f.name for f in runs_in(tmp_path / "to")] == [made.name]
+    assert [f.name for f in Store(tmp_path / "to").folders()] == [made.name]
 
 
 def test_a_column_that_was_left_out_is_named(small: Path) -> None:
-    curves = Store(small).runs()[0].curves
-    with pytest.raises(UserError, match=r"curves\.parquet has no column 'loss': there are iter"):
+    curves = Store(small).runs()[0].columns
+    with pytest.raises(UserError, match=r"small/rotated\S+ has no column 'loss': there are iter"):
         curves["loss"]
     assert "loss" not in curves
     assert curves.get("loss") is None

@@ -132,7 +132,7 @@ def test_own_components_are_found_by_name_with_their_options():
 )
 def test_own_components_run_with_the_packages_own(method, norm, benchmark):
     run = twofold.run(benchmark(norm=norm), method, batch_size=B, iterations=ITERATIONS, lr=0.02)
-    assert np.isfinite(run.curves["loss"]).all()
+    assert np.isfinite(run.columns["loss"]).all()
     assert 0 <= run.min <= 100
     assert 0 <= run.avg <= 100
     assert run.config.method == method

@@ -207,8 +207,8 @@ def test_old_outputs_change_less():
 @pytest.mark.parametrize("method", ["er+lpr", "lpr", "er+gem+lpr", "er+lpr+gem+clip", "joint+lpr"])
 def test_it_chains(method):
     run = twofold.run(class_benchmark(), method, batch_size=8, iterations=4)
-    assert run.curves["projected"][4:].all()
-    assert not run.curves["projected"][:4].any()
+    assert run.columns["projected"][4:].all()
+    assert not run.columns["projected"][:4].any()
     assert not run.summary["diverged"]
 
 

@@ -263,5 +263,5 @@ def test_with_the_new_tasks_loss_alone_they_are_the_papers():
     for name in ("mega", "mega(I)", "soft-gem", "pcgrad"):
         run = twofold.run(class_benchmark(), name, batch_size=8, iterations=4)
         assert run.config.components[0][0] == "finetune"
-        assert run.curves["projected"][4:].any()
-        assert not run.curves["projected"][:4].any()
+        assert run.columns["projected"][4:].any()
+        assert not run.columns["projected"][:4].any()

@@ -158,7 +158,7 @@ def test_what_is_known_is_not_described_again():
     known: dict = {}
     before = page_contents(runs, "runs", known=known)
     for run in runs:
-        run.curves.clear()  # nobody may look at them any more
+        run.columns.clear()  # nobody may look at them any more
     assert page_contents(runs, "runs", known=known) == before
     more = page_contents([*runs, made_run("er+agem", ONE)], "runs", known=known)
     assert [cell["method"] for cell in more["cells"]] == ["er", "er+gem", "er+agem"]

@@ -261,7 +261,7 @@ def test_depth_and_recovery_are_read_off(page, runs):
         method, seed, *shown = text.split("\t")
         run = runs[method, int(seed)]
         (gap,) = (
-            g for g in gaps(run.curves["task"], run.accuracy) if (g.switch, g.task) == (200, 1)
+            g for g in gaps(run.columns["task"], run.accuracy) if (g.switch, g.task) == (200, 1)
         )
         back = "not recovered" if gap.recovery is None else f"{gap.recovery}"
         assert shown == ["1", "task 2", f"{gap.depth:.1f}", f"{gap.lowest_at}", back]
@@ -271,7 +271,7 @@ def test_depth_and_recovery_are_read_off(page, runs):
     depths = [
         gap.depth
         for seed in SEEDS
-        for gap in gaps(runs["er", seed].curves["task"], runs["er", seed].accuracy)
+        for gap in gaps(runs["er", seed].columns["task"], runs["er", seed].accuracy)
         if (gap.switch, gap.task) == (200, 1)
     ]
     error = np.std(depths, ddof=1) / np.sqrt(3)
@@ -371,7 +371,7 @@ def test_the_numbers_shown_are_downloaded(page, runs):
     assert len(rows) == 5 * len(SEEDS)
     for row in rows:
         run = runs[row["method"], int(row["seed"])]
-        gap = gaps(run.curves["task"], run.accuracy)[0]
+        gap = gaps(run.columns["task"], run.accuracy)[0]
         assert float(row["depth"]) == pytest.approx(gap.depth, rel=1e-6)
         assert row["recovery"] == ("" if gap.recovery is None else str(gap.recovery))
         assert row["command"] == run.summary["command"]

@@ -255,11 +255,11 @@ def test_a_run_in_bf16_trains_alike_and_says_what_it_checked(benchmark):
     options = {"batch_size": 16, "iterations": 12, "eval_size": 30}
     usual = run(benchmark(norm=True), "er", **options)
     quick = run(benchmark(norm=True), "er", **options, eval_precision="bf16")
-    assert np.array_equal(quick.curves["loss"], usual.curves["loss"])
+    assert np.array_equal(quick.columns["loss"], usual.columns["loss"])
     assert quick.avg == usual.avg
     assert np.nanmax(np.abs(quick.accuracy - usual.accuracy)) <= 100 / 30 + 1e-4  # one image
     audit = quick.summary["audit"]
-    assert audit["evaluations"] == len(quick.curves["task"])
+    assert audit["evaluations"] == len(quick.columns["task"])
     assert (audit["audits"], audit["images"]) == (1, 30)
     assert "audit" not in usual.summary
 

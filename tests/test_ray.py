@@ -233,7 +233,7 @@ def running(pid: int) -> bool:
 
 
 def curves(run: Run) -> dict[str, bytes]:
-    return {name: column.tobytes() for name, column in run.curves.items()}
+    return {name: column.tobytes() for name, column in run.columns.items()}
 
 
 @contextmanager

@@ -63,8 +63,8 @@ def test_class_incremental(benchmark: str, build: Build) -> None:
             build(benchmark), method, iterations=2, tasks=2, batch_size=5, memory_per_class=5
         )
         check(run, iterations=4, tasks=2)
-        later = run.curves["task"] > 1
-        assert np.isfinite(run.curves["loss_old"][later].astype(float)).all()
+        later = run.columns["task"] > 1
+        assert np.isfinite(run.columns["loss_old"][later].astype(float)).all()
 
 
 def test_domain_incremental(build: Build) -> None:
@@ -76,9 +76,9 @@ def check(run: twofold.Run, iterations: int, tasks: int) -> None:
     """Complete, finite, and evaluated on the tasks seen so far after every iteration."""
     assert not run.summary["diverged"]
     assert run.accuracy.shape == (iterations, tasks)
-    seen = run.curves["task"].astype(int)[:, None] > np.arange(tasks)
+    seen = run.columns["task"].astype(int)[:, None] > np.arange(tasks)
     assert (np.isfinite(run.accuracy) == seen).all()
-    assert np.isfinite(run.curves["loss"].astype(float)).all()
+    assert np.isfinite(run.columns["loss"].astype(float)).all()
     assert run.min is not None
     assert 0 <= run.min <= 100
     assert 0 <= run.avg <= 100
@@ -88,7 +88,7 @@ def test_rotated_mnist_is_learned_with_a_gap(build: Build) -> None:
     run = twofold.run(build("rotated-mnist"), "er", iterations=60)
     assert run.avg > 80
     # The stability gap: what was learned of a task is lost at the next one's start, then regained.
-    first, task = run.accuracy[:, 0], run.curves["task"]
+    first, task = run.accuracy[:, 0], run.columns["task"]
     before, during = first[task == 1][-1], first[task == 2]
     assert np.nanmin(during) < before - 5
     assert during[-1] > np.nanmin(during) + 5

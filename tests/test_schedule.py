@@ -47,7 +47,7 @@ def test_two_answers_to_one_question_are_refused():
 
 def test_a_run_is_judged_by_it_in_every_task():
     made = run(domain_benchmark(), "er", batch_size=16, iterations=12, eval_schedule="dense:3:5")
-    task = made.curves["task"]
+    task = made.columns["task"]
     for t in np.unique(task):
         seen = ~np.isnan(made.accuracy[task == t, 0])
         assert list(np.flatnonzero(seen) + 1) == [1, 2, 3, 5, 10, 12]

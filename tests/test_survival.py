@@ -155,7 +155,7 @@ def test_a_killed_command_goes_on_from_its_checkpoint(tmp_path):
     assert made - 36 in (0, 1), "at most the iteration it was killed in is made again"
     (run,) = twofold.Store(out).runs()
     plain = twofold.run(class_benchmark(), "er", batch_size=10)
-    assert same(run.curves, plain.curves)
+    assert same(run.columns, plain.columns)
 
 
 def test_two_commands_at_once_share_the_work(tmp_path):
@@ -201,7 +201,7 @@ def test_a_worker_that_dies_once_costs_one_retry(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "trying once more" in done.stderr
     (run,) = twofold.Store(out).runs()
-    assert same(run.curves, twofold.run(class_benchmark(), "er", batch_size=10).curves)
+    assert same(run.columns, twofold.run(class_benchmark(), "er", batch_size=10).columns)
 
 
 def test_a_worker_that_keeps_dying_is_reported_and_the_rest_goes_on(tmp_path):
@@ -289,7 +289,7 @@ def test_a_damaged_run_is_set_aside_and_never_read_as_a_result(kind, finished_st
     store = twofold.Store(out)
     (folder,) = store.folders()
     whole = store.runs()[0]
-    assert len(whole.curves) > 0  # which reads them, before it is too late
+    assert len(whole.columns) > 0  # which reads them, before it is too late
     DAMAGES[kind](folder)
     verified = finish(command("runs", "verify", "--runs", out))
     assert verified.returncode == 1
@@ -307,12 +307,12 @@ def test_a_damaged_run_is_made_again(finished_store, tmp_path):
     shutil.copytree(finished_store, out)
     (folder,) = twofold.Store(out).folders()
     original = twofold.Store(out).runs()[0]
-    assert len(original.curves) > 0
+    assert len(original.columns) > 0
     _flip(folder / "curves.parquet")
     done = finish(toy_run(["er"], out))
     assert done.returncode == 0
     assert "already" not in done.stderr
-    assert same(twofold.Store(out).runs()[0].curves, original.curves)
+    assert same(twofold.Store(out).runs()[0].columns, original.columns)
 
 
 def test_a_store_of_a_newer_version_is_left_alone(tmp_path):

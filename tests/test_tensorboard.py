@@ -19,7 +19,7 @@ def test_the_curves_are_all_there(tmp_path):
     (folder,) = tmp_path.iterdir()
     events = reader.EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
     written = events.Scalars("accuracy/task 1")
-    kept = ~np.isnan(run.curves["accuracy_1"])
-    assert [event.step for event in written] == run.curves["iteration"][kept].tolist()
-    assert np.allclose([event.value for event in written], run.curves["accuracy_1"][kept])
+    kept = ~np.isnan(run.columns["accuracy_1"])
+    assert [event.step for event in written] == run.columns["iteration"][kept].tolist()
+    assert np.allclose([event.value for event in written], run.columns["accuracy_1"][kept])
     assert len(events.Scalars("loss")) == 36

@@ -127,9 +127,9 @@ def test_a_name_is_written_as_it_is_read(method):
 @pytest.mark.parametrize("method", ["er+torchjd:UPGrad", "torchjd:MGDA", "er+torchjd:PCGrad+ema"])
 def test_a_run_with_one(method):
     runs = [twofold.run(class_benchmark(), method, batch_size=8, iterations=4) for _ in range(2)]
-    assert runs[0].curves["projected"][4:].all()
-    assert not runs[0].curves["projected"][:4].any()
-    assert np.array_equal(runs[0].curves["loss"], runs[1].curves["loss"])
+    assert runs[0].columns["projected"][4:].all()
+    assert not runs[0].columns["projected"][:4].any()
+    assert np.array_equal(runs[0].columns["loss"], runs[1].columns["loss"])
 
 
 @pytest.mark.parametrize(

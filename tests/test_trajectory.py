@@ -182,10 +182,10 @@ def test_the_older_setting_is_the_routine():
     options = {"batch_size": B, "iterations": ITERATIONS}
     by_setting = twofold.run(class_benchmark(), "er", reset_momentum=True, **options)
     by_routine = twofold.run(class_benchmark(), "er+momentum-reset", **options)
-    for name, column in by_setting.curves.items():
-        np.testing.assert_array_equal(column, by_routine.curves[name], err_msg=name)
+    for name, column in by_setting.columns.items():
+        np.testing.assert_array_equal(column, by_routine.columns[name], err_msg=name)
     plain = twofold.run(class_benchmark(), "er", **options)
-    assert (plain.curves["loss"] != by_routine.curves["loss"]).any()
+    assert (plain.columns["loss"] != by_routine.columns["loss"]).any()
     with pytest.raises(UserError, match="momentum-reset is there twice"):
         twofold.configure("rotated-mnist", "er+momentum-reset", reset_momentum=True)
 

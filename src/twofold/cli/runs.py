@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twofold.cli.flags import FILTERS, add_filters, given_filters
 from twofold.cli.output import no_runs
@@ -15,25 +15,31 @@ from twofold.errors import UserError, unknown
 from twofold.text import counted
 
 if TYPE_CHECKING:
+    from twofold.experiments.runs import Run
     from twofold.experiments.store import Store
 
 EXAMPLES = """examples:
   twofold runs --method er                           what there is
-  twofold runs verify --runs results/replication
-  twofold runs export --to results/mine --benchmark rotated-mnist
+  twofold runs verify --runs replication/runs/replication
+  twofold runs export --to published --benchmark rotated-mnist
 """
 
-Summary = dict[str, Any]  # of a run, with its folder
+
+class Found(NamedTuple):
+    """A run and its place; a run that is damaged may be unreadable."""
+
+    place: Path
+    run: Run | None
 
 
 def add(commands: Any) -> None:
     parser: Parser = commands.add_parser(
         "runs",
         help="list, show, verify, remove or export finished runs",
-        description="List the runs of a store; show them in full, verify their checksums, remove "
-        "them, or export them: copy\nthem into another store, small enough to be published, with "
-        "all that tables, figures and the page show.\nFilters and names (a folder's, or its last "
-        "ten letters) say which.",
+        description="List the runs of a store, show them in full, verify their checksums, remove "
+        "them, or export them:\nadd them to an archive, small enough to be published, with all "
+        "that tables, figures and the page show.\nFilters and names (a folder's, or its last ten "
+        "letters) select runs.",
         epilog=EXAMPLES,
     )
     parser.set_defaults(act=act, parser=parser)
@@ -42,145 +48,140 @@ def add(commands: Any) -> None:
     add("action", nargs="?", default="list", choices=actions, metavar="|".join(actions))
     add("names", nargs="*", metavar="RUN", help="only these")
     add("--runs", type=folder, default=Path("runs"), metavar="DIR", help="the run store (runs)")
+    add("--to", type=folder, metavar="DIR", help="the archive to export to")
+    add("--json", action="store_true", help="one JSON object per run, on one line")
     add_filters(parser.add_argument_group("only runs with these values"), FILTERS)
-    add("--to", type=folder, metavar="DIR", help="the store to export to")
-    add("--json", action="store_true", help="one JSON object a run, on one line")
 
 
 def act(args: argparse.Namespace) -> int:
     from twofold.experiments.store import Store
 
     if (args.action == "export") != (args.to is not None):
-        raise UserError("`twofold runs export` and --to DIR, where to, go together")
+        raise UserError("`twofold runs export` needs --to DIR, and no other action takes it")
     if not args.runs.is_dir():
         raise no_runs(args.runs, "twofold run")
     store = Store(args.runs)
-    there = _all_summaries(store) if args.action == "verify" else store.summaries()
+    there = _all(store) if args.action == "verify" else [_found(run) for run in store.runs()]
     if not there:
         raise no_runs(args.runs, "twofold run")
-    found = _named(_filtered(there, args), args)
+    chosen = _named(_filtered(there, args), args)
     if args.action == "verify":
-        return _verify(found)
+        return _verify(store, [found.place for found in chosen])
     if args.action == "remove":
-        return _remove(store, found, args)
+        return _remove(store, chosen, args)
     if args.action == "export":
-        return _export(found, args.to)
-    if args.action == "show":
-        for summary in found:
-            whole = {**summary, **_measured(Path(summary["folder"]))}
-            print(json.dumps(whole, indent=None if args.json else 2))
-    elif args.json:
-        for summary in found:
-            print(json.dumps(summary))
-    else:
-        _print(found)
-    return 0
+        return _export(chosen, args.to)
+    return _print(chosen, args)
 
 
-def _measured(place: Path) -> dict[str, Any]:
-    """What the curves say beyond the summary: docs/measures.md tells what these are."""
+def _found(run: Run) -> Found:
+    assert run.folder is not None  # it comes from a store
+    return Found(run.folder, run)
+
+
+def _all(store: Store) -> list[Found]:
+    """Return all runs of a store, damaged ones included."""
     from twofold.experiments.runs import Run
 
-    run = Run.load(place)
-    raw = {} if run.raw_measures is None else {"raw_measures": run.raw_measures}
-    return {"measures": run.measures, **raw, "gaps": [dataclasses.asdict(gap) for gap in run.gaps]}
-
-
-def _all_summaries(store: Store) -> list[Summary]:
-    """Those of damaged runs, too; of one that can't be read, no more than its folder."""
-    from twofold.experiments.runs import SUMMARY
-
-    return [{**_read(place / SUMMARY), "folder": str(place)} for place in store.folders()]
-
-
-def _read(file: Path) -> Summary:
-    try:
-        summary = json.loads(file.read_text())
-    except (OSError, ValueError):
-        return {}
-    return summary if isinstance(summary, dict) else {}
-
-
-def _filtered(there: list[Summary], args: argparse.Namespace) -> list[Summary]:
-    """A value that no run has is a mistake, and not an empty answer."""
-    found = there
-    for name, values in given_filters(args, FILTERS).items():
-        for value in values:
-            if not any(_has(summary, name, value) for summary in there):
-                known = {str(summary[name]) for summary in there}
-                raise unknown(name.replace("_", " "), str(value), known)
-        found = [summary for summary in found if any(_has(summary, name, v) for v in values)]
-    if not found:
-        raise UserError(f"no run in {args.runs} matches all of that: `twofold runs` lists them")
+    found = []
+    for place in store.folders():
+        try:
+            found.append(Found(place, Run.load(place)))
+        except UserError:
+            found.append(Found(place, None))
     return found
 
 
-def _has(summary: Summary, name: str, value: Any) -> bool:
-    """Whether the run has this value; one that can't be read may have any."""
-    from twofold.experiments.naming import canonical
+def _filtered(there: list[Found], args: argparse.Namespace) -> list[Found]:
+    """Select runs by their options. A value that no run has is a mistake, not an empty answer."""
+    chosen = there
+    for name, values in given_filters(args, FILTERS).items():
+        for value in values:
+            if not any(_has(found, name, value) for found in there):
+                known = {str(getattr(found.run.config, name)) for found in there if found.run}
+                raise unknown(name.replace("_", " "), str(value), known)
+        chosen = [found for found in chosen if any(_has(found, name, v) for v in values)]
+    if not chosen:
+        raise UserError(f"no run in {args.runs} matches all filters: `twofold runs` lists them")
+    return chosen
 
-    if name not in summary:
-        return True
-    if name == "method":
-        value = canonical(value, summary["benchmark"], summary["profile"])
-    return bool(summary[name] == value)
+
+def _has(found: Found, name: str, value: Any) -> bool:
+    """Tell whether a run has this value; an unreadable one may have any."""
+    from twofold.experiments.runs import matches
+
+    return found.run is None or matches(found.run.config, {name: value})
 
 
-def _named(found: list[Summary], args: argparse.Namespace) -> list[Summary]:
+def _named(there: list[Found], args: argparse.Namespace) -> list[Found]:
     for name in args.names:
-        if not any(_is(summary, name) for summary in found):
+        if not any(_is(found, name) for found in there):
             raise UserError(f"there is no run {name!r} in {args.runs}: `twofold runs` lists them")
     names = args.names
-    return [s for s in found if not names or any(_is(s, name) for name in names)]
+    return [found for found in there if not names or any(_is(found, name) for name in names)]
 
 
-def _is(summary: Summary, name: str) -> bool:
-    folder = Path(summary["folder"]).name
-    return folder == Path(name).name or folder.endswith(f"-{name}")
+def _is(found: Found, name: str) -> bool:
+    place = found.place.name
+    return place == Path(name).name or place.endswith(f"-{name}")
 
 
-def _verify(found: list[Summary]) -> int:
-    from twofold.experiments.store import DamagedRunError, check
-
-    damaged = 0
-    for place in (Path(summary["folder"]) for summary in found):
-        try:
-            check(place)
-        except DamagedRunError as error:
-            damaged += 1
-            print(f"{place}: {error}")
-    sound = len(found) - damaged
-    state = "is as it was written" if 1 in (sound, len(found)) else "are as they were written"
-    print(f"{sound} of {counted(len(found), 'run')} {state}")
+def _verify(store: Store, places: list[Path]) -> int:
+    damaged = store.damaged(places)
+    for place, why in damaged.items():
+        print(f"{place}: {why}")
+    sound = len(places) - len(damaged)
+    verb = "matches its checksums" if sound == 1 else "match their checksums"
+    print(f"{sound} of {counted(len(places), 'run')} {verb}")
     return 1 if damaged else 0
 
 
-def _remove(store: Store, found: list[Summary], args: argparse.Namespace) -> int:
+def _remove(store: Store, chosen: list[Found], args: argparse.Namespace) -> int:
     if not (args.names or given_filters(args, FILTERS)):
-        raise UserError("say which runs to remove: by name, or with filters such as --method er")
-    for summary in found:
-        store.remove(Path(summary["folder"]))
-    print(f"{counted(len(found), 'run')} removed")
+        raise UserError("name the runs to remove, or use filters such as --method er")
+    for found in chosen:
+        store.remove(found.place)
+    print(f"{counted(len(chosen), 'run')} removed")
     return 0
 
 
-def _export(found: list[Summary], to: Path) -> int:
+def _export(chosen: list[Found], to: Path) -> int:
     from twofold.experiments.export import export
 
-    copied, size = export([Path(summary["folder"]) for summary in found], to)
-    there = len(found) - copied
+    added, size = export([found.place for found in chosen], to)
+    there = len(chosen) - added
     already = f"; {there} {'was' if there == 1 else 'were'} there already" if there else ""
-    print(f"{counted(copied, 'run')} exported to {to}, {size / 1e3:,.0f} KB{already}")
+    print(f"{counted(added, 'run')} exported to {to}, {size / 1e3:,.0f} KB{already}")
     return 0
 
 
-def _print(found: list[Summary]) -> None:
+def _print(chosen: list[Found], args: argparse.Namespace) -> int:
+    runs = [found.run for found in chosen if found.run is not None]
+    if args.action == "show":
+        for run in runs:
+            print(json.dumps(_in_full(run), indent=None if args.json else 2))
+    elif args.json:
+        for run in runs:
+            print(json.dumps({**run.summary, "folder": str(run.folder)}))
+    else:
+        _print_table(runs)
+    return 0
+
+
+def _in_full(run: Run) -> dict[str, Any]:
+    """Return the summary and what the curves add to it; docs/measures.md explains both."""
+    raw = {} if run.raw_measures is None else {"raw_measures": run.raw_measures}
+    gaps = [dataclasses.asdict(gap) for gap in run.gaps]
+    place = {"folder": str(run.folder)}
+    return {**run.summary, **place, "measures": run.measures, **raw, "gaps": gaps}
+
+
+def _print_table(runs: list[Run]) -> None:
     from rich.console import Console
 
-    from twofold.experiments.runs import Run
     from twofold.report.terminal import run_table
 
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 200  # a pipe has no width to fit into
-    console.print(run_table([Run.load(summary["folder"]) for summary in found]))
+    console.print(run_table(runs))

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,17 @@ class Config(Request):
     components: list[tuple[str, dict[str, Any]]]  # objective, routines: all options, as in force
     own: str = ""  # the digest of a benchmark of the user's own tensors
     start_digest: str = ""  # of the weights that `start_from` names
+
+    @classmethod
+    def stored(cls, entries: Mapping[str, Any]) -> Config:
+        """Return the configuration that a file describes; options that came later are default."""
+        known = dict(entries)
+        every = known.pop("eval_every", 1)  # before schedules were written as `every:10`
+        if every != 1:
+            known["eval_schedule"] = f"every:{every}"
+        known.pop("reset_momentum", None)  # now the routine momentum-reset
+        known["components"] = [(name, dict(own)) for name, own in known["components"]]
+        return cls(**known)
 
     def make_components(self) -> tuple[Objective, list[Routine]]:
         """Return fresh components."""

@@ -21,9 +21,10 @@ from twofold.benchmarks.base import Sizes
 from twofold.choices import Precision
 from twofold.cost import Load
 from twofold.evaluation.predictors import chunk_size
+from twofold.experiments.archive import identity_of
 from twofold.experiments.config import Config
 from twofold.experiments.execution import one_thread
-from twofold.experiments.store import Store, identity_of
+from twofold.experiments.store import Store
 from twofold.gradients import objective_gradient
 from twofold.models import FlatModel
 from twofold.models.inference import Inference

@@ -61,7 +61,7 @@ def execute(
             if state is not None:
                 training.restore(state)
             result = training.run(_checkpointer(training, work.checkpoint, checkpoint_every))
-    return Run(config, summarise(config, result), result.curves, kept=keeper.kept())
+    return Run(config, summarise(config, result), result.curves, states=keeper.kept())
 
 
 def _benchmark(config: Config, data: Path | None) -> Benchmark:
@@ -83,12 +83,11 @@ class WeightKeeper:
         self._kept: dict[str, State] = {}
 
     def keep(self, task: int, evaluated: State, trained: State | None) -> None:
-        """Keep the weights after a task; those of the last task are `end`."""
-        if not self._every:
-            self._kept = {}
-        self._put(f"task-{task}", evaluated)
+        """Keep the weights after a task, or those of the last task so far as `end`."""
+        name = weights.of_task(task) if self._every else weights.END
+        self._put(name, evaluated)
         if trained is not None:
-            self._put(f"task-{task}-trained", trained)
+            self._put(name + weights.TRAINED, trained)
 
     def _put(self, name: str, state: State) -> None:
         if self._folder is None:
@@ -103,10 +102,7 @@ class WeightKeeper:
         if self._folder is not None:
             files = sorted(self._folder.glob("*.safetensors"))
             self._kept = {file.stem: weights.read(file) for file in files}
-        if self._every or not self._kept:
-            return self._kept
-        last = max(int(name.split("-")[1]) for name in self._kept)
-        return {name: s for name, s in self._kept.items() if int(name.split("-")[1]) == last}
+        return self._kept
 
 
 def _checkpointer(training: Training, path: Path, every: float) -> Callable[[], None]:

@@ -31,7 +31,7 @@ class Options(Settings):
         group=TRAINING,
     )
     start_from: Any = option(
-        None,
+        "",
         help="a run's folder or a safetensors file whose weights to start from",
         role="place",
         metavar="PATH",

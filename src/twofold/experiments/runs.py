@@ -1,4 +1,4 @@
-"""A run: one method on one benchmark with one seed, made, saved and loaded."""
+"""Runs: one method on one benchmark with one seed, trained, saved and loaded; and several runs."""
 
 from __future__ import annotations
 
@@ -6,76 +6,82 @@ import dataclasses
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
-from twofold.errors import UserError
+from twofold.benchmarks import Recipe
+from twofold.discovery import import_file
+from twofold.errors import UserError, unknown
 from twofold.evaluation.measures import Gap, gaps, measures
 from twofold.evaluation.metrics import (
     average_accuracy,
     average_minimum_accuracy,
     minimum_accuracies,
 )
-from twofold.experiments.config import Config
+from twofold.experiments import notebook
+from twofold.experiments.archive import CHECKSUMS, CURVES, Archive, is_archive
+from twofold.experiments.columns import Array, StoredColumns, read_parquet
+from twofold.experiments.config import Config, varying
+from twofold.experiments.naming import canonical
+from twofold.experiments.weights import (
+    END,
+    State,
+    StoredWeights,
+    of_task,
+    write_all,
+)
+from twofold.models.flat import load_weights
+from twofold.options import options
 from twofold.training import Result
 
-CONFIG, SUMMARY, CURVES = "config.json", "summary.json", "curves.parquet"
-SHOWN = ("benchmark", "mode", "method", "seed", "lr", "batch_size", "profile")  # what names a run
+if TYPE_CHECKING:
+    import pandas as pd
 
-Column = NDArray[np.generic]
-
-
-class MissingColumnError(UserError, KeyError):
-    """Curves don't have it: a routine did not log it, or the run was exported without it."""
-
-    __str__ = Exception.__str__  # a KeyError's is quoted
+CONFIG, SUMMARY = "config.json", "summary.json"
+METRICS = ("min", "avg")
+NAMING = [name for name, each in options(Config).items() if each.axis or each.role == "name"]
+NAMED = 4  # methods that `repr(runs)` lists
 
 
-class StoredCurves(Mapping[str, Column]):
-    """The columns of a file, read when the first is asked for: tables need none of them."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-
-    @cached_property
-    def _columns(self) -> dict[str, Column]:
-        try:
-            table = pq.read_table(self._file)
-        except (OSError, pa.ArrowException) as error:
-            raise UserError(f"{self._file} can't be read: {error}") from None
-        return {name: table[name].to_numpy() for name in table.column_names}
-
-    def __getitem__(self, name: str) -> Column:
-        if name not in self._columns:
-            there = ", ".join(self._columns)
-            raise MissingColumnError(f"{self._file} has no column {name!r}: there are {there}")
-        return self._columns[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
-    """A finished run: its configuration, a summary, and curves with a row an iteration."""
+    """A finished run: its configuration, a summary, and curves with a row per iteration."""
 
     config: Config
     summary: dict[str, Any]
-    columns: Mapping[str, Column]
-    kept: dict[str, dict[str, torch.Tensor]] = field(default_factory=dict)
+    columns: Mapping[str, Array]  # the curves by name, each an array; read when first needed
+    folder: Path | None = dataclasses.field(default=None, compare=False)  # where it was loaded from
+    # The weights that it kept, by name: `end`, or `task-1`, `task-2`, ...
+    states: Mapping[str, State] = dataclasses.field(default_factory=dict, compare=False)
+
+    def __repr__(self) -> str:
+        config, found = self.config, [(name.upper(), self.summary.get(name)) for name in METRICS]
+        numbers = ", ".join(f"{name} {value:.1f}" for name, value in found if value is not None)
+        what = f"{config.method} on {config.benchmark}, {config.mode}, seed {config.seed}"
+        return f"Run({what}{': ' if numbers else ''}{numbers})"
+
+    def _repr_html_(self) -> str:
+        row = (*_values(self.config, FIRST).values(), *map(notebook.percent, (self.min, self.avg)))
+        return notebook.html_table((*FIRST, "MIN", "AVG"), [row], self._picture())
+
+    def _picture(self) -> str:
+        return notebook.inline_picture(self)
+
+    @property
+    def name(self) -> str:
+        """The name of its folder in a store."""
+        return self.folder.name if self.folder else self.config.folder_name()
 
     @property
     def min(self) -> float | None:
@@ -90,22 +96,29 @@ class Run:
 
     @property
     def plugins(self) -> list[str]:
-        """Digests of the user's own components that the run was made with."""
+        """Digests of the user's own components that the run was trained with."""
         return list(self.summary.get("plugins", []))
+
+    @property
+    def curves(self) -> pd.DataFrame:
+        """The curves: a row per iteration, with a column `accuracy_K` for each task."""
+        import pandas as pd
+
+        return pd.DataFrame(dict(self.columns))
 
     @cached_property
     def accuracy(self) -> NDArray[np.float32]:
-        """Accuracies in percent: a row an iteration, a column a task, NaN where not evaluated."""
+        """Accuracies in percent: a row per iteration, a column per task, NaN if not evaluated."""
         return accuracy_table(self.columns)
 
     @cached_property
     def measures(self) -> dict[str, float | None]:
-        """What `twofold.evaluation.measures.MEASURES` tells of, by key."""
+        """The measures of `twofold.evaluation.measures.MEASURES` by key."""
         return self._measures("accuracy")
 
     @cached_property
     def raw_measures(self) -> dict[str, float | None] | None:
-        """The same of the weights that are trained, where a routine has others judged."""
+        """The measures of the trained weights, if a routine has different ones evaluated."""
         there = "raw_accuracy_after_task" in self.summary
         return self._measures("raw_accuracy") if there else None
 
@@ -118,40 +131,246 @@ class Run:
         """What every task switch did to every task learned before it."""
         return gaps(self.columns["task"], self.accuracy)
 
+    def weights(self, task: int | None = None) -> State:
+        """Return the weights that the run kept, as a state dict on the CPU.
+
+        task: those after this task, counted from 1 (default: at the end of the run).
+        """
+        tasks = len(self.summary.get("accuracy_after_task", []))
+        asked = of_task(task or tasks)
+        names = [END, asked] if task in (None, tasks) else [asked]
+        for name in names:
+            if name in self.states:
+                return self.states[name]
+        if not self.states:
+            raise UserError(f'{self!r} kept no weights: train it with keep_weights="end"')
+        there = ", ".join(self.states)
+        raise UserError(f"{self!r} kept no weights of task {task}: there are {there}")
+
+    def model(
+        self,
+        task: int | None = None,
+        model: nn.Module | Callable[[], nn.Module] | None = None,
+    ) -> nn.Module:
+        """Return the trained network, ready to predict.
+
+        task: as it was after this task, counted from 1 (default: at the end of the run).
+        model: the network of the run, or a function that returns it. It is needed for runs on your
+            own tensors only.
+        """
+        state = self.weights(task)
+        if isinstance(model, nn.Module):
+            network = model
+        else:
+            with torch.random.fork_rng(devices=[]):  # nothing is drawn from the user's generator
+                network = (model or self._network)()
+        load_weights(network, state)
+        return network.eval()
+
+    def _network(self) -> nn.Module:
+        if self.config.own:
+            raise UserError(
+                f"{self!r} was trained on your own tensors: pass its network, run.model(model=...)"
+            )
+        for plugin in self.config.plugins:
+            import_file(plugin)
+        return Recipe.find(self.config.benchmark).model()
+
     def write(self, folder: Path) -> None:
         """Write the run's files into a folder; `Store.save` does it safely."""
         _write_json(folder / CONFIG, dataclasses.asdict(self.config))
         _write_json(folder / SUMMARY, self.summary)
         pq.write_table(pa.table(dict(self.columns)), folder / CURVES, compression="zstd")
+        write_all(folder, self.states)
 
     @classmethod
     def load(cls, folder: Path | str) -> Run:
+        """Load a run from its folder; or from an archive, as `ARCHIVE/name-of-the-run`."""
         folder = Path(folder)
         try:
-            config = Config(**json.loads((folder / CONFIG).read_text()))
+            if not folder.is_dir() and is_archive(folder.parent):
+                archive = Archive(folder.parent)
+                entry = archive.entry(folder.name)
+                return cls(
+                    Config.stored(entry.config), entry.summary, archive.columns(folder.name), folder
+                )
+            config = Config.stored(json.loads((folder / CONFIG).read_text()))
             summary = json.loads((folder / SUMMARY).read_text())
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, KeyError) as error:
             raise UserError(f"{folder} is not a run that can be read: {error}") from None
-        return cls(config, summary, StoredCurves(folder / CURVES))
+        file = folder / CURVES
+        columns = StoredColumns(str(file), partial(read_parquet, file))
+        return cls(config, summary, columns, folder, StoredWeights(folder, CHECKSUMS))
 
 
-def accuracy_table(curves: Mapping[str, Column], kind: str = "accuracy") -> NDArray[np.float32]:
-    """kind: `accuracy`, or `raw_accuracy` of a run whose routine has other weights judged."""
+FIRST = ("benchmark", "mode", "method", "seed")  # the options that are always shown
+
+
+class Runs(Sequence[Run]):
+    """Several runs, in order. A slice or a selection of them is one of these again."""
+
+    def __init__(self, runs: Iterable[Run] = (), failures: Mapping[str, str] = {}) -> None:
+        self._runs = tuple(runs)
+        self.failures = dict(failures)  # the reasons of runs that are missing here, by name
+
+    @overload
+    def __getitem__(self, index: int) -> Run: ...
+    @overload
+    def __getitem__(self, index: slice) -> Runs: ...
+    def __getitem__(self, index: int | slice) -> Run | Runs:
+        return Runs(self._runs[index]) if isinstance(index, slice) else self._runs[index]
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __add__(self, other: Iterable[Run]) -> Runs:
+        return Runs((*self, *other))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Runs | list | tuple) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # a run's summary has none either
+
+    def where(self, test: Callable[[Run], bool] | None = None, /, **options: Any) -> Runs:
+        """Select runs by their options, such as `runs.where(method="er", seed=142)`.
+
+        test: a function that returns whether a run is meant, such as `lambda run: run.avg > 90`.
+        """
+        for name in options:
+            if name not in option_names():
+                raise unknown("option", name, option_names())
+        chosen = self._runs if test is None else filter(test, self._runs)
+        return Runs(run for run in chosen if matches(run.config, options))
+
+    @property
+    def curves(self) -> pd.DataFrame:
+        """The curves of all runs: a row per run and iteration, after the options of the run.
+
+        The options are those that tell the runs apart, and the benchmark, mode, method and seed.
+        """
+        return self._with_curves(self._differing())
+
+    @property
+    def measures(self) -> pd.DataFrame:
+        """The measures: a row per run, after the options that tell the runs apart."""
+        import pandas as pd
+
+        names = self._differing()
+        return pd.DataFrame([{**_values(run.config, names), **run.measures} for run in self])
+
+    def frame(self) -> pd.DataFrame:
+        """The curves of all runs, after the name of the run and all its options."""
+        return self._with_curves(option_names(), named=True)
+
+    def _with_curves(self, names: Sequence[str], named: bool = False) -> pd.DataFrame:
+        import pandas as pd
+
+        if not self:
+            return pd.DataFrame()
+        curves = [run.curves for run in self]
+        rows = np.repeat(np.arange(len(self)), [len(own) for own in curves])
+        options = pd.DataFrame([_values(run.config, names) for run in self])
+        if named:
+            options.insert(0, "run", [run.name for run in self])
+        columns = pd.concat(curves, ignore_index=True)
+        repeated = options.iloc[rows].reset_index(drop=True)
+        clear = columns.drop(columns=[name for name in repeated if name in columns])
+        return pd.concat([repeated, clear], axis=1)
+
+    def _differing(self) -> list[str]:
+        """The options that tell the runs apart, after those that are always shown."""
+        return [*FIRST, *(each.name for each in varying([run.config for run in self], FIRST))]
+
+    def __repr__(self) -> str:
+        if not self:
+            return "Runs(0 runs)"
+        methods, benchmarks = (
+            _listed(getattr(run.config, name) for run in self) for name in ("method", "benchmark")
+        )
+        return f"Runs({len(self)} {_noun(len(self))}: {methods} on {benchmarks})"
+
+    def _repr_html_(self) -> str:
+        names = [name for name in self._differing() if name != "seed"]
+        groups: dict[tuple[object, ...], list[Run]] = {}
+        for run in self:
+            groups.setdefault(tuple(_values(run.config, names).values()), []).append(run)
+        rows = [
+            (
+                *group,
+                len(runs),
+                notebook.mean_and_error(run.min for run in runs),
+                notebook.mean_and_error(run.avg for run in runs),
+            )
+            for group, runs in groups.items()
+        ]
+        return notebook.html_table((*names, "runs", "MIN", "AVG"), rows, self._picture())
+
+    def _picture(self) -> str:
+        return notebook.inline_picture(self)
+
+
+def option_names() -> list[str]:
+    """Return the names of all options of a run."""
+    return list(options(Config))
+
+
+def _value(config: Config, name: str) -> object:
+    """An option as a table shows it."""
+    value = getattr(config, name)
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def _values(config: Config, names: Iterable[str]) -> dict[str, object]:
+    return {name: _value(config, name) for name in names}
+
+
+def matches(config: Config, wanted: Mapping[str, Any]) -> bool:
+    """Tell whether a configuration has these options. A method may be written in several ways."""
+    meant = dict(wanted)
+    if "method" in meant:
+        meant["method"] = canonical(str(meant["method"]), config.benchmark, config.profile)
+    return all(getattr(config, name) == value for name, value in meant.items())
+
+
+def _listed(values: Iterable[str]) -> str:
+    """`er, er+gem`: each once, the first few of many."""
+    names = list(dict.fromkeys(values))
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+def _noun(count: int) -> str:
+    return "run" if count == 1 else "runs"
+
+
+def result_text(config: Config, summary: Mapping[str, Any]) -> str:
+    """Return `MIN 83.1  AVG 93.6`, with a sign if MIN is a bound, and a word for divergence."""
+    low, average = (summary[metric] for metric in METRICS)
+    sign = "" if low is None or config.schedule.complete else "≤ "
+    diverged = "  diverged" if summary["diverged"] else ""
+    return f"MIN {sign}{'-' if low is None else f'{low:.1f}'}  AVG {average:.1f}{diverged}"
+
+
+def accuracy_table(curves: Mapping[str, Array], kind: str = "accuracy") -> NDArray[np.float32]:
+    """Return the accuracies of a run: a row per iteration, a column per task.
+
+    kind: `accuracy`, or `raw_accuracy` for the trained weights if others are evaluated.
+    """
     columns = [column for name, column in curves.items() if name.startswith(f"{kind}_")]
     return np.stack(columns, axis=1).astype(np.float32)
 
 
 def summarise(config: Config, result: Result) -> dict[str, Any]:
-    """The numbers of a run. Accuracies are in percent; `min` is None with a single task.
+    """Return the numbers of a run. Accuracies are in percent; `min` is None with a single task.
 
-    Where a routine has other weights judged than those trained, `raw_` are these.
+    If a routine has different weights evaluated, `raw_` marks the numbers of the trained ones.
     """
     curves, task = result.curves, result.curves["task"]
     raw = _metrics(curves, "raw_accuracy", result.raw_task_ends) if result.raw_task_ends else {}
     later = np.asarray(task, int) > 1
     return {
         "identity": config.identity(),
-        **{name: getattr(config, name) for name in SHOWN},
+        **{name: getattr(config, name) for name in NAMING},
         **_metrics(curves, "accuracy", result.task_ends),
         **{f"raw_{name}": value for name, value in raw.items()},
         "diverged": not result.finite,
@@ -166,7 +385,7 @@ def summarise(config: Config, result: Result) -> dict[str, Any]:
     }
 
 
-def _metrics(curves: Mapping[str, Column], kind: str, ends: list[list[float]]) -> dict[str, Any]:
+def _metrics(curves: Mapping[str, Array], kind: str, ends: list[list[float]]) -> dict[str, Any]:
     task, accuracy = curves["task"], accuracy_table(curves, kind)
     return {
         "min": average_minimum_accuracy(task, accuracy),
@@ -177,7 +396,7 @@ def _metrics(curves: Mapping[str, Column], kind: str, ends: list[list[float]]) -
 
 
 def made_with(device: str) -> dict[str, Any]:
-    """The versions and the hardware that a result comes from."""
+    """Return the versions and the hardware that a result comes from."""
     return {
         "twofold": version("twofold"),
         "torch": torch.__version__,
@@ -191,7 +410,7 @@ def made_with(device: str) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Its name, which Python itself does not know on Linux."""
+    """Return the name of the processor, which Python itself does not know on Linux."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -202,20 +421,3 @@ def _processor() -> str:
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:
     path.write_text(json.dumps(value, indent=2) + "\n")
-
-
-class Runs(list[Run]):
-    """stub until merged"""
-
-    def __init__(self, runs: Any = (), failures: Any = None) -> None:
-        super().__init__(runs)
-        self.failures = failures or {}
-
-
-def result_text(config: Config, summary: dict[str, Any]) -> str:
-    """Return `MIN 83.1  AVG 93.6`, with a sign if MIN is a bound, and a word for divergence."""
-    low = "-" if summary["min"] is None else f"{summary['min']:.1f}"
-    sign = "" if config.schedule.complete or summary["min"] is None else "≤ "
-    return f"MIN {sign}{low}  AVG {summary['avg']:.1f}" + (
-        "  diverged" if summary["diverged"] else ""
-    )

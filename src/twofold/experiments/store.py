@@ -1,41 +1,58 @@
-"""The run store: a folder with one folder a run.
+"""The run store: a folder with one folder per run, or an archive.
 
     STORE/store.json                    the store's format
-    STORE/<benchmark>-...-<identity>/   a complete run: config, summary, curves, checksums
-    STORE/.work/<identity>/             a run in the making: its checkpoint and log
-    STORE/.work/<identity>.claim        locked by the process that makes it
+    STORE/<benchmark>-...-<identity>/   a complete run: config, summary, curves, checksums, weights
+    STORE/.work/<identity>/             a run that is being trained: its checkpoint and log
+    STORE/.work/<identity>.claim        locked by the process that trains it
     STORE/.work/.<identity>-<random>/   a complete run while it is written
+    STORE/.work/<name>.old              a run that is being replaced, if folders cannot be swapped
     STORE/.damaged/                     run folders that were found damaged, set aside
 
-A run is either complete or not there: its folder is written under another name and renamed.
+A run is either complete or not there: its folder is written under a different name and renamed.
+An archive (see archive.py) holds its runs in a few files, and is read only.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import errno
-import hashlib
 import json
 import os
 import shutil
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torch import Tensor
+
 from twofold.errors import UserError
+from twofold.experiments.archive import (
+    CHECKSUMS,
+    CURVES,
+    KIND,
+    MARK,
+    Archive,
+    identity_of,
+    read_mark,
+)
 from twofold.experiments.config import Config
-from twofold.experiments.runs import CONFIG, CURVES, SHOWN, SUMMARY, Run
+from twofold.experiments.files import digest, exchange, replace_file, sync, sync_names
+from twofold.experiments.files import writing as writing
+from twofold.experiments.runs import CONFIG, SUMMARY, Run, Runs
+from twofold.experiments.weights import written
 from twofold.locks import try_lock
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1
-MARK, CHECKSUMS = "store.json", "checksums.json"
+FORMAT = 1  # of a store; archives have their own
 FILES = (CONFIG, SUMMARY, CURVES)
+ATTEMPTS = 10  # at replacing a run that other processes replace, too
 
 
 class DamagedRunError(Exception):
@@ -47,21 +64,13 @@ class Store:
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
-        mark = self.folder / MARK
-        if not mark.exists():
-            return
-        try:
-            found = int(json.loads(mark.read_text())["format"])
-        except (OSError, ValueError, KeyError, TypeError):
-            raise UserError(f"{mark} can't be read: is {folder} a run store?") from None
-        if found > FORMAT:
-            raise UserError(
-                f"{folder} was written by a newer twofold (store format {found}, this one knows "
-                f"{FORMAT}): update twofold, or use another folder"
-            )
+        mark = read_mark(self.folder)
+        archived = mark is not None and mark.get("kind") == KIND
+        self._archive = Archive(self.folder) if archived else None
 
     def prepare(self) -> None:
         """Make the folder, and find out now, not after hours of training, if it can be written."""
+        self._check_open()
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=self.folder, prefix=".probe-"):
@@ -69,93 +78,175 @@ class Store:
             if not (self.folder / MARK).exists():
                 replace_file(self.folder / MARK, json.dumps({"format": FORMAT}) + "\n")
 
+    def _check_open(self) -> None:
+        """Refuse to train runs into an archive, or to remove them."""
+        if self._archive is not None:
+            raise UserError(
+                f"{self.folder} is an archive, which stays as it is: train into a different "
+                f"folder, then add the runs with `twofold runs export --to {self.folder}`"
+            )
+
     def find(self, config: Config) -> Path | None:
-        """The folder of the complete run of this configuration. A damaged one is set aside."""
+        """The place of the complete run of this configuration. A damaged one is set aside."""
         return self.find_identity(config.identity())
 
     def find_identity(self, identity: str) -> Path | None:
         for folder in self._named(identity):
+            if self._archive is not None:
+                return folder
             try:
-                check(folder)
+                check(folder, FILES)
                 return folder
             except DamagedRunError as error:
                 self.set_aside(folder, str(error))
         return None
 
     def _named(self, identity: str) -> list[Path]:
-        """The folders of an identity, complete or not."""
+        """The places of an identity, complete or not."""
+        return [self.folder / name for name in self._names() if name.endswith(f"-{identity}")]
+
+    def _names(self) -> list[str]:
+        if self._archive is not None:
+            return self._archive.names()
         if not self.folder.is_dir():
             return []
-        names = os.listdir(self.folder)  # noqa: PTH208 (thousands of names, no paths)
-        return [self.folder / name for name in names if name.endswith(f"-{identity}")]
+        self._restore()
+        return os.listdir(self.folder)  # noqa: PTH208 (thousands of names, no paths)
 
-    def save(self, run: Run) -> Path:
-        """Write a run's folder, whole or not at all, in place of one of the same identity."""
-        return self.save_files(run.config.folder_name(), run.write)
+    def save(self, run: Run, weights: Mapping[str, Mapping[str, Tensor]] = {}) -> Path:
+        """Write a run's folder, whole or not at all, in place of one of the same identity.
+
+        weights: state dicts to keep by name (`end`, or `task-1`, ...), beside those that the run
+            has. If there are none, those of an old run with the same curves are kept.
+        """
+        states = {name: dict(state) for name, state in weights.items()}
+        whole = dataclasses.replace(run, states={**run.states, **states}) if states else run
+        return self.save_files(run.config.folder_name(), whole.write)
 
     def save_files(self, name: str, write: Callable[[Path], None]) -> Path:
-        """The same for a folder's name; `write` puts the run's files into a folder."""
+        """Do the same for a folder's name; `write` puts the run's files into a folder."""
+        self._check_open()
         folder, identity = self.folder / name, identity_of(name)
         unfinished = self._place_of(f".{identity}-{uuid.uuid4().hex}")
         with writing(self.folder):
             unfinished.mkdir(parents=True)
             try:
                 write(unfinished)
-                sums = {name: digest(unfinished / name) for name in FILES}
+                old = self._named(identity)
+                _keep_weights(old, unfinished)
+                files = (*FILES, *written(unfinished))
+                sums = {name: digest(unfinished / name) for name in files}
                 (unfinished / CHECKSUMS).write_text(json.dumps(sums, indent=2) + "\n")
-                for old in self._named(identity):
-                    shutil.rmtree(old, ignore_errors=True)
-                try:
-                    unfinished.replace(folder)
-                except OSError:
-                    if not (folder / CHECKSUMS).exists():  # another process has just saved it
-                        raise
+                sync(unfinished)
+                self._put(unfinished, folder)
+                sync_names(self.folder)
+                for other in old:  # the same run under the name of a different profile
+                    if other != folder:
+                        shutil.rmtree(other, ignore_errors=True)
             finally:
                 shutil.rmtree(unfinished, ignore_errors=True)
         return folder
 
+    def _put(self, new: Path, folder: Path) -> None:
+        """Rename a folder. If there is one of that name, it is removed after that."""
+        for _ in range(ATTEMPTS):
+            try:
+                new.rename(folder)
+                return
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+            with contextlib.suppress(FileNotFoundError):  # if another process was faster: try again
+                if exchange(new, folder) or self._replace(new, folder):
+                    return
+        raise UserError(f"can't write {folder}: other processes keep replacing it")
+
+    def _replace(self, new: Path, folder: Path) -> bool:
+        """Replace a folder in two steps. `_restore` undoes the first if the second never comes."""
+        aside = self._place_of(f"{folder.name}.old")
+        shutil.rmtree(aside, ignore_errors=True)
+        folder.rename(aside)
+        try:
+            new.rename(folder)
+        except OSError as error:
+            self._restore()
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            return False
+        sync_names(self.folder)
+        shutil.rmtree(aside, ignore_errors=True)
+        return True
+
+    def _restore(self) -> None:
+        """Put runs back whose replacement was interrupted."""
+        for aside in self._place_of("").glob("*.old"):
+            folder = self.folder / aside.name.removesuffix(".old")
+            if not folder.exists():
+                with contextlib.suppress(OSError):
+                    aside.rename(folder)
+
     def folders(self) -> list[Path]:
-        """Of all runs, by name. (A folder beside them may be another store.)"""
-        found = (p for p in self.folder.glob("[!.]*-*") if p.is_dir())
-        return sorted(folder for folder in found if not (folder / MARK).exists())
+        """The folders of all runs, by name; those of an archive stand for its runs.
+
+        A folder beside them may be another store.
+        """
+        places = sorted(self.folder / name for name in self._names() if "-" in name[1:])
+        if self._archive is not None:
+            return places
+        runs = (p for p in places if not p.name.startswith(".") and p.is_dir())
+        return [folder for folder in runs if not (folder / MARK).exists()]
 
     def inner(self) -> list[Path]:
         """Other stores in this folder."""
         return sorted(mark.parent for mark in self.folder.glob(f"*/{MARK}"))
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> Runs:
         """All complete runs. Damaged ones are named and left out."""
-        return [Run.load(folder) for folder in self._sound()]
+        return Runs(map(Run.load, self._sound()))
 
-    def summaries(self) -> list[dict[str, Any]]:
-        """The summaries of all complete runs, with the folder of each."""
-        return [
-            {**json.loads((folder / SUMMARY).read_text()), "folder": str(folder)}
-            for folder in self._sound()
-        ]
+    def summaries(self, damaged: bool = False) -> list[dict[str, Any]]:
+        """The summaries of all complete runs, with the folder of each.
+
+        damaged: those of damaged runs, too; no more than its folder if it cannot be read.
+        """
+        places = self.folders() if damaged else self._sound()
+        return [{**self._summary(place), "folder": str(place)} for place in places]
+
+    def _summary(self, place: Path) -> dict[str, Any]:
+        if self._archive is not None:
+            return self._archive.entry(place.name).summary
+        try:
+            summary = json.loads((place / SUMMARY).read_text())
+        except (OSError, ValueError):
+            return {}
+        return summary if isinstance(summary, dict) else {}
 
     def frame(self) -> pd.DataFrame:
-        """All curves of all runs: a row a run and iteration, with the run's name and settings."""
-        import pandas as pd
+        """All curves of all runs: a row per run and iteration, with the run's name and options."""
+        return self.runs().frame()
 
-        frames = []
-        for folder in self._sound():
-            config = json.loads((folder / CONFIG).read_text())
-            curves = pd.read_parquet(folder / CURVES)
-            settings = {name: config[name] for name in SHOWN}
-            frames.append(curves.assign(run=folder.name, **settings))
-        if not frames:
-            return pd.DataFrame()
-        first = ["run", *SHOWN]
-        joined = pd.concat(frames, ignore_index=True)
-        return joined[first + [name for name in joined.columns if name not in first]]
+    def damaged(self, places: Iterable[Path]) -> dict[Path, str]:
+        """Compare runs with their checksums; return what is wrong with each damaged one."""
+        if self._archive is not None:
+            wrong = self._archive.damaged(place.name for place in places)
+            return {self.folder / name: why for name, why in wrong.items()}
+        found = {}
+        for place in places:
+            try:
+                check(place)
+            except DamagedRunError as error:
+                found[place] = str(error)
+        return found
 
     def _sound(self) -> Iterator[Path]:
         if not self.folder.is_dir():  # its name may be misspelt
             raise UserError(f"there is no folder {self.folder}")
         for folder in self.folders():
+            if self._archive is not None:  # its curves are compared when they are read
+                yield folder
+                continue
             try:
-                check(folder)
+                check(folder, FILES)
             except DamagedRunError as error:
                 print(f"{folder}: {error}; it is left out", file=sys.stderr)
             else:
@@ -174,6 +265,11 @@ class Store:
         print(f"{folder}: {why}; set aside in {place}", file=sys.stderr)
 
     def remove(self, folder: Path) -> None:
+        if self._archive is not None:
+            raise UserError(
+                f"{self.folder} is an archive, from which nothing is removed: export the runs to "
+                "keep to a new one, with `twofold runs export --to DIR`"
+            )
         with writing(self.folder):
             shutil.rmtree(folder)
 
@@ -190,6 +286,7 @@ class Store:
 
         The claim is a lock that ends with the process, however it ends.
         """
+        self._check_open()
         place = self._place_of(config.identity())
         with writing(self.folder):
             (self.folder / ".work").mkdir(parents=True, exist_ok=True)
@@ -212,16 +309,28 @@ class Work:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def identity_of(name: str) -> str:
-    """The end of a run folder's name."""
-    return name.rpartition("-")[2]
+def _keep_weights(old: Iterable[Path], new: Path) -> None:
+    """Copy the weights of an old run with the same curves if the new one has none."""
+    for folder in old:
+        names = written(folder)
+        if names and not written(new) and digest(folder / CURVES) == digest(new / CURVES):
+            with contextlib.suppress(DamagedRunError):
+                check(folder)
+                (new / names[0]).parent.mkdir()
+                for name in names:
+                    shutil.copyfile(folder / name, new / name)
 
 
-def check(folder: Path) -> None:
-    """Compare a run's files with its checksums."""
+def check(folder: Path, names: Iterable[str] | None = None) -> None:
+    """Compare files of a run with their checksums; all that it should have, if not given."""
     try:
         sums = json.loads((folder / CHECKSUMS).read_text())
-        for name in FILES:
+        if names is None:
+            weights = {name for name in sums if name not in FILES}
+            names = (*FILES, *sorted(weights & {*written(folder)}))
+            for missing in sorted(weights - {*names}):
+                raise DamagedRunError(f"{missing} is missing")
+        for name in names:
             if digest(folder / name) != sums[name]:
                 raise DamagedRunError(f"{name} is damaged")
     except FileNotFoundError as error:
@@ -230,25 +339,3 @@ def check(folder: Path) -> None:
         raise UserError(f"can't read {folder}: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError):
         raise DamagedRunError(f"{CHECKSUMS} is damaged") from None
-
-
-def digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def replace_file(path: Path, text: str) -> None:
-    unfinished = path.with_name(f".{path.name}-{os.getpid()}")
-    unfinished.write_text(text)
-    unfinished.replace(path)
-
-
-@contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """What goes wrong with the disk is the user's to mend, in one line."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise UserError(f"the disk of {folder} is full: make room, then go on") from error
-        raise UserError(f"can't write to {folder}: {error.strerror or error}") from error

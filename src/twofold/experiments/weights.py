@@ -1,24 +1,126 @@
-"""stub until merged"""
+"""Weights of networks as safetensors files, which hold tensors by name and run nothing.
+
+A run's folder may hold `weights/end.safetensors`, or a file per task: `weights/task-1.safetensors`.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
+from twofold.errors import UserError
+from twofold.experiments import files
 
-def read(path: Path) -> dict[str, Tensor]:
-    raise NotImplementedError
+State = dict[str, Tensor]  # a network's parameters and buffers by name
 
-
-def write(path: Path, state: dict[str, Tensor]) -> None:
-    raise NotImplementedError
-
-
-def digest(state: dict[str, Tensor]) -> str:
-    return hashlib.sha256(b"".join(v.numpy().tobytes() for v in state.values())).hexdigest()[:10]
+FOLDER, SUFFIX = "weights", ".safetensors"
+END, TRAINED = "end", "-trained"
 
 
-def file_of(path: Path) -> Path:
-    raise NotImplementedError
+def of_task(task: int) -> str:
+    """Return the name of the weights after a task, counted from 1."""
+    return f"task-{task}"
+
+
+def write(path: Path, module_state: Mapping[str, Any]) -> None:
+    """Write a state dict, whole or not at all."""
+    for name, value in module_state.items():
+        if not isinstance(value, Tensor):
+            kind = type(value).__name__
+            raise UserError(f"weights are tensors, and {name!r} of the network's state is a {kind}")
+    # Copies: two names may share their memory, which the format has no way to express.
+    plain = {
+        name: value.detach().cpu().contiguous().clone() for name, value in module_state.items()
+    }
+    files.replace_file(path, save(plain, {"format": "pt"}))
+
+
+def read(path: Path) -> State:
+    """Read a state dict, onto the CPU."""
+    try:
+        if path.exists() and not path.is_file():
+            raise UserError(f"{path} is not a file of weights (safetensors)")
+        return load(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"can't read the weights {path}: {error.strerror or error}") from None
+    except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{path} is not a file of weights (safetensors)") from None
+
+
+def digest(source: Path | Mapping[str, Tensor]) -> str:
+    """A short digest of weights: of their names, shapes and every bit of their values."""
+    state = read(source) if isinstance(source, Path) else source
+    found = hashlib.sha256()
+    for name in sorted(state):
+        value = state[name].detach().cpu().contiguous()
+        found.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        found.update(value.reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()[:10]
+
+
+def file_of(source: Path) -> Path:
+    """Return the file of weights that a path names: itself, or the last of a run's folder."""
+    if not source.is_dir():
+        return source
+    names = written(source)
+    if not names:
+        raise UserError(f'{source} holds no weights: train it with keep_weights="end"')
+    return source / max(names, key=_order)
+
+
+def _order(name: str) -> tuple[bool, int, bool]:
+    """Sort weights by task, with `end` last, and the trained ones after the evaluated ones."""
+    stem = Path(name).stem
+    number = re.search(r"\d+", stem)
+    return stem.startswith(END), int(number[0]) if number else 0, stem.endswith(TRAINED)
+
+
+def write_all(folder: Path, states: Mapping[str, Mapping[str, Tensor]]) -> None:
+    """Write weights by name (`end`, `task-1`) into a run's folder."""
+    for name, state in states.items():
+        (folder / FOLDER).mkdir(exist_ok=True)
+        write(folder / FOLDER / f"{name}{SUFFIX}", state)
+
+
+def written(folder: Path) -> list[str]:
+    """The files of weights in a run's folder, as its checksums name them."""
+    return sorted(f"{FOLDER}/{path.name}" for path in (folder / FOLDER).glob(f"[!.]*{SUFFIX}"))
+
+
+class StoredWeights(Mapping[str, State]):
+    """The weights in a run's folder by name (`end`, `task-1`), read when they are needed."""
+
+    def __init__(self, folder: Path, checksums: str) -> None:
+        self._folder, self._checksums = folder, checksums
+
+    def __getitem__(self, name: str) -> State:
+        if name not in list(self):
+            raise KeyError(name)
+        path = self._folder / FOLDER / f"{name}{SUFFIX}"
+        try:
+            sums = json.loads((self._folder / self._checksums).read_text())
+            if sums[f"{FOLDER}/{path.name}"] != files.digest(path):
+                raise UserError(f"{path} is damaged")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            if isinstance(error, UserError):
+                raise
+            raise UserError(f"{path} has no checksum: it is not part of this run") from None
+        return read(path)
+
+    def __iter__(self) -> Iterator[str]:
+        names = [Path(file).stem for file in written(self._folder)]
+        return iter(sorted(names, key=lambda name: (len(name), name)))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))

@@ -8,7 +8,7 @@ vector, the update is two operations on it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
@@ -119,21 +119,21 @@ class FlatModel:
                 place.copy_(old)
 
 
-def load_weights(module: nn.Module, state: dict[str, Tensor]) -> None:
+def load_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:
     """Set a network's weights and buffers; say in one line how a different network differs."""
     own = module.state_dict()
     for name in (*own, *state):
         if name not in state or name not in own:
             raise UserError(
-                "these are weights of a different network: "
+                "weights of a different network: "
                 + (f"they lack {name!r}" if name in own else f"they have {name!r} as well")
             )
         if own[name].shape != state[name].shape:
             raise UserError(
-                f"these are weights of a different network: {name!r} has shape "
+                f"weights of a different network: {name!r} has shape "
                 f"{list(state[name].shape)}, and here {list(own[name].shape)}"
             )
-    module.load_state_dict(state)
+    module.load_state_dict(dict(state))
 
 
 def _like(vector: Tensor, parameter: Tensor) -> Tensor:

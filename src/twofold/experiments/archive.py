@@ -1,0 +1,325 @@
+"""Archives: all runs of a store in four plain files, small enough to be published.
+
+    ARCHIVE/store.json       its format
+    ARCHIVE/runs.jsonl       a line per run, by name: its configuration and summary
+    ARCHIVE/curves.parquet   the curves of all runs, with a row group per run and its name
+    ARCHIVE/checksums.json   the digests of these files
+    ARCHIVE/.next/           new files, whole, while they are moved into place
+
+Runs are added and never removed. The new files are written into a folder under a different name,
+which is renamed to `.next`. From then on they count, wherever the move is interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from twofold.errors import UserError
+from twofold.experiments.columns import Array, StoredColumns, unreadable
+from twofold.experiments.files import digest, sync, sync_names, writing
+from twofold.locks import locked
+
+FORMAT, KIND = 2, "archive"
+MARK, RUNS, CURVES, CHECKSUMS = "store.json", "runs.jsonl", "curves.parquet", "checksums.json"
+NEXT = ".next"
+NAMES = b"twofold.runs"  # in the metadata of the Parquet file: the run of each row group
+RUN = "run"  # the column that tells other programs the same
+ATTEMPTS = 5  # at files that another process is replacing
+
+# The columns that tables, measures, figures and the page read, and how much longer a projection
+# made the step. All rows are kept, and no value is rounded.
+FIRST = ("iteration", "task", "projected", "norm_ratio")
+KEPT = re.compile(rf"{'|'.join(FIRST)}|(raw_)?accuracy_\d+")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run as plain data."""
+
+    name: str  # of its folder, which ends with the identity
+    config: dict[str, Any]
+    summary: dict[str, Any]
+    read: Callable[[], dict[str, Array]]  # its columns
+
+    @property
+    def identity(self) -> str:
+        return identity_of(self.name)
+
+
+class Archive:
+    """A folder that holds an archive, or is to hold one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def names(self) -> list[str]:
+        return list(self._lines())
+
+    def entry(self, name: str) -> Entry:
+        line = json.loads(self._lines()[name])
+        read = partial(_read_columns, self.folder, name, line["curves"])
+        return Entry(name, line["config"], line["summary"], read)
+
+    def columns(self, name: str) -> StoredColumns:
+        """The curves of a run, read when they are first needed."""
+        return StoredColumns(str(self.folder / name), self.entry(name).read)
+
+    def add(self, entries: Iterable[Entry]) -> list[str]:
+        """Add the runs that are not there yet; return their names."""
+        with writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        with writing(self.folder), locked(self.folder / ".lock"):
+            self._finish()
+            there = {identity_of(name) for name in self._there()}
+            new: dict[str, Entry] = {}
+            for entry in entries:
+                if entry.identity not in there:
+                    new.setdefault(entry.identity, entry)
+            if new:
+                self._write(list(new.values()))
+        return sorted(entry.name for entry in new.values())
+
+    def damaged(self, names: Iterable[str]) -> dict[str, str]:
+        """Return what is wrong with each damaged run of these."""
+        if self._sound():
+            return {}
+        found = {}
+        for name in names:
+            try:
+                self.entry(name).read()
+                found[name] = f"{CURVES} is not as it was written"
+            except UserError as error:
+                found[name] = str(error)
+        return found
+
+    def _sound(self) -> bool:
+        """Whether the file of all curves is as it was written."""
+        with _reading(self.folder):
+            sums = json.loads(_find(self.folder, CHECKSUMS).read_text())
+            return bool(digest(_find(self.folder, CURVES)) == sums[CURVES])
+
+    def size(self) -> int:
+        files = (self.folder / name for name in (MARK, RUNS, CURVES, CHECKSUMS))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def _there(self) -> list[str]:
+        """The names of its runs; none of a folder that is no archive yet."""
+        return self.names() if is_archive(self.folder) else []
+
+    def _lines(self) -> dict[str, str]:
+        """The lines of `runs.jsonl` by the name of their run."""
+        for attempt in range(ATTEMPTS):
+            with _reading(self.folder):
+                file = _find(self.folder, RUNS)
+                state = file.stat()
+                stamp = state.st_ino, state.st_mtime_ns, state.st_size
+                try:
+                    return _read_lines(self.folder, stamp)
+                except FileNotFoundError:  # moved into place meanwhile
+                    if attempt == ATTEMPTS - 1:
+                        raise
+                except _ChangedError:
+                    if attempt == ATTEMPTS - 1:
+                        break
+            time.sleep(0.05)  # runs may have been added between the reading of the two files
+        raise UserError(f"{self.folder / RUNS} is not as it was written: get the archive again")
+
+    def _write(self, new: list[Entry]) -> None:
+        unfinished = self.folder / f"{NEXT}-{uuid.uuid4().hex}"
+        unfinished.mkdir()
+        try:
+            old = [self.entry(name) for name in self._there()]
+            if old and not self._sound():
+                raise UserError(
+                    f"{self.folder / CURVES} is not as it was written: nothing is added"
+                )
+            entries = sorted([*old, *new], key=lambda entry: entry.name)
+            digests = _write_curves(unfinished / CURVES, entries)
+            with (unfinished / RUNS).open("w", encoding="utf-8") as file:
+                for entry in entries:
+                    plain = {
+                        "run": entry.name,
+                        "config": entry.config,
+                        "summary": entry.summary,
+                        "curves": digests[entry.name],
+                    }
+                    file.write(json.dumps(plain) + "\n")
+            mark = {"format": FORMAT, "kind": KIND}
+            (unfinished / MARK).write_text(json.dumps(mark) + "\n")
+            sums = {name: digest(unfinished / name) for name in (RUNS, CURVES)}
+            (unfinished / CHECKSUMS).write_text(json.dumps(sums, indent=2) + "\n")
+            sync(unfinished)
+            unfinished.rename(self.folder / NEXT)
+            sync_names(self.folder)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+        self._finish()
+
+    def _finish(self) -> None:
+        """Move the files of an addition into place, and remove what a kill left behind."""
+        waiting = self.folder / NEXT
+        if waiting.is_dir():
+            for name in (MARK, CURVES, RUNS, CHECKSUMS):
+                with contextlib.suppress(FileNotFoundError):
+                    (waiting / name).rename(self.folder / name)
+            sync_names(self.folder)
+            waiting.rmdir()
+        for left in self.folder.glob(f"{NEXT}-*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def identity_of(name: str) -> str:
+    """The end of a run's name."""
+    return name.rpartition("-")[2]
+
+
+def read_mark(folder: Path) -> dict[str, Any] | None:
+    """The contents of a store's mark, which states its format; None without one."""
+    file = _find(folder, MARK)
+    try:
+        mark = json.loads(file.read_text())
+        mark["format"] = int(mark["format"])
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        raise UserError(f"{file} can't be read: is {folder} a run store?") from None
+    if mark["format"] > FORMAT:
+        raise UserError(
+            f"{folder} was written by a newer twofold (store format {mark['format']}, this one "
+            f"knows {FORMAT}): update twofold, or use another folder"
+        )
+    return dict(mark)
+
+
+def is_archive(folder: Path) -> bool:
+    mark = read_mark(folder)
+    return mark is not None and mark.get("kind") == KIND
+
+
+def _find(folder: Path, name: str) -> Path:
+    """Where a file is: a move into place may have been interrupted."""
+    waiting = folder / NEXT / name
+    return waiting if waiting.exists() else folder / name
+
+
+class _ChangedError(Exception):
+    pass
+
+
+@contextlib.contextmanager
+def _reading(folder: Path) -> Any:
+    try:
+        yield
+    except OSError as error:
+        file = Path(error.filename or folder).name
+        raise UserError(f"{folder}: can't read {file}: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{folder} is not an archive that can be read: {error!r}") from None
+
+
+@lru_cache(maxsize=4)
+def _read_lines(folder: Path, stamp: tuple[int, int, int]) -> dict[str, str]:
+    content = _find(folder, RUNS).read_bytes()
+    sums = json.loads(_find(folder, CHECKSUMS).read_text())
+    if hashlib.sha256(content).hexdigest() != sums[RUNS]:
+        raise _ChangedError
+    lines = content.decode().strip().split("\n")
+    return {json.loads(line)["run"]: line for line in lines}
+
+
+def _read_columns(folder: Path, name: str, expected: str) -> dict[str, Array]:
+    """The columns of a run, from its row group. A run has none of the columns that are null."""
+    file = _find(folder, CURVES)
+    try:
+        with pq.ParquetFile(file) as parquet:
+            names = json.loads((parquet.metadata.metadata or {})[NAMES])
+            table = parquet.read_row_group(names.index(name))
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        if not file.exists() or isinstance(error, FileNotFoundError):
+            raise UserError(f"{folder / CURVES} is missing: get the archive again") from None
+        raise unreadable(file, error) from None
+    columns = {
+        column: table[column].to_numpy()
+        for column in table.column_names
+        if column != RUN and not table[column].null_count
+    }
+    if _digest(columns) != expected:
+        raise UserError(f"{file}: the curves of {name} are not as they were written")
+    return columns
+
+
+def _write_curves(file: Path, entries: list[Entry]) -> dict[str, str]:
+    """Write a row group per run; return the digests of their columns."""
+    types: dict[str, pa.DataType] = {}
+    for entry in entries:
+        for name, column in _kept(entry).items():
+            found = pa.from_numpy_dtype(column.dtype)
+            if types.setdefault(name, found) != found:
+                kinds = f"{types[name]} in other runs and {found} in {entry.name}"
+                raise UserError(f"an archive needs columns of one type: {name!r} is {kinds}")
+    names = sorted(types, key=_place)
+    schema = pa.schema([(RUN, pa.string()), *((name, types[name]) for name in names)])
+    digests = {}
+    with pq.ParquetWriter(
+        file,
+        schema.with_metadata({NAMES: json.dumps([entry.name for entry in entries])}),
+        compression="zstd",
+        compression_level=15,  # 22 takes three times as long to save 3%
+        use_dictionary=[RUN],  # zstd does better on the numbers themselves
+        column_encoding={name: "DELTA_BINARY_PACKED" for name in names if name == "iteration"},
+        write_statistics=False,
+    ) as writer:
+        for entry in entries:
+            columns = _kept(entry)
+            digests[entry.name] = _digest(columns)
+            length = len(next(iter(columns.values())))
+            arrays = [
+                pa.array(columns[name]) if name in columns else pa.nulls(length, types[name])
+                for name in names
+            ]
+            name = pa.array([entry.name]).take(pa.array(np.zeros(length, np.int8)))
+            table = pa.table([name, *arrays], schema=schema)
+            writer.write_table(table, row_group_size=max(length, 1))
+    return digests
+
+
+def _kept(entry: Entry) -> dict[str, Array]:
+    kept = {name: column for name, column in entry.read().items() if KEPT.fullmatch(name)}
+    if not kept:
+        raise UserError(f"{entry.name} has no curves that could be archived")
+    return kept
+
+
+def _place(name: str) -> tuple[int, str, int]:
+    """The order of columns: accuracies last, by task."""
+    if name in FIRST:
+        return FIRST.index(name), "", 0
+    kind, _, task = name.rpartition("_")
+    return len(FIRST), kind, int(task)
+
+
+def _digest(columns: Mapping[str, Array]) -> str:
+    """The digest of all bits, whatever the order of the columns."""
+    found = hashlib.sha256()
+    for name in sorted(columns):
+        column = np.ascontiguousarray(columns[name])
+        found.update(f"{name} {column.dtype.str} {column.shape}".encode())
+        found.update(column.data)
+    return found.hexdigest()

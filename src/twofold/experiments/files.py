@@ -1,0 +1,98 @@
+"""Files that are written whole or not at all, and that are found again if they change."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from twofold.errors import UserError
+
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
+UNABLE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Report what goes wrong with the disk as an error that the user can fix, in one line."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise UserError(f"the disk of {folder} is full: make room, then go on") from error
+        raise UserError(f"can't write to {folder}: {error.strerror or error}") from error
+
+
+def digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def replace_file(path: Path, content: str | bytes) -> None:
+    """Write a file under a different name and rename it."""
+    unfinished = path.with_name(f".{path.name}-{os.getpid()}")
+    with unfinished.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+
+
+def sync(folder: Path) -> None:
+    """Make sure that all files of a folder, and the folder itself, are on the disk."""
+    for path in sorted(folder.rglob("*"), reverse=True):
+        _sync(path)
+    _sync(folder)
+
+
+def sync_names(folder: Path) -> None:
+    """Make sure that the names of a folder are on the disk, as after a rename."""
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:  # some network file systems sync no folders
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Swap the names of two folders in one step; False where the system cannot."""
+    renameat2 = _renameat2()
+    if renameat2 is None:
+        return False
+    names = os.fsencode(one), os.fsencode(other)
+    if renameat2(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in UNABLE:
+        return False
+    raise OSError(code, os.strerror(code), str(other))
+
+
+@cache
+def _renameat2() -> Any:
+    if sys.platform != "linux":
+        return None
+    try:
+        function = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return None
+    function.argtypes = (
+        *(ctypes.c_int, ctypes.c_char_p),
+        *(ctypes.c_int, ctypes.c_char_p),
+        ctypes.c_uint,
+    )
+    return function
