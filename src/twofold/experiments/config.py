@@ -24,7 +24,7 @@ from twofold.experiments.options import Options, Request, What
 from twofold.experiments.start import Start
 from twofold.method import Method
 from twofold.objectives import Objective
-from twofold.options import Option, given_options, keywords_of, options
+from twofold.options import Option, given_options, keywords_of, option, options
 from twofold.routines import Routine
 from twofold.settings import SEED
 
@@ -42,8 +42,8 @@ class Config(Request):
     """One run, complete. Use `configure`, which fills in what is not given and checks it."""
 
     components: list[tuple[str, dict[str, Any]]]  # objective, routines: all options, as in force
-    own: str = ""  # the digest of a benchmark of the user's own tensors
-    start_digest: str = ""  # of the weights that `start_from` names
+    own: str = option("", help="digest of a benchmark of your own tensors", flag=None)
+    start_digest: str = option("", help="digest of the weights to start from", flag=None)
 
     @classmethod
     def stored(cls, entries: Mapping[str, Any]) -> Config:
@@ -65,8 +65,7 @@ class Config(Request):
     def decisive(self) -> dict[str, Any]:
         """Return all that decides the result, except for the plugins' texts."""
         results = [name for name, each in options(Config).items() if each.role == "result"]
-        names = (*results, "components", "own", "start_digest")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in (*results, "components")}
 
     def identity(self) -> str:
         """Return a short digest of what decides the result."""
@@ -89,6 +88,8 @@ class Config(Request):
         words = ["twofold", "run", self.benchmark, self.method]
         for name, each in options(Config).items():
             value = getattr(self, name)
+            if each.flag is None:
+                continue
             if name == "seed":
                 words += _seed_words(seeds or [self.seed])
             elif each.several:

@@ -34,6 +34,7 @@ from twofold.experiments.archive import CHECKSUMS, CURVES, Archive, is_archive
 from twofold.experiments.columns import Array, StoredColumns, read_parquet
 from twofold.experiments.config import Config, varying
 from twofold.experiments.naming import canonical
+from twofold.experiments.plotting import draw
 from twofold.experiments.weights import (
     END,
     State,
@@ -42,11 +43,12 @@ from twofold.experiments.weights import (
     write_all,
 )
 from twofold.models.flat import load_weights
-from twofold.options import options
+from twofold.options import Option, options
 from twofold.training import Result
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 CONFIG, SUMMARY = "config.json", "summary.json"
 METRICS = ("min", "avg")
@@ -130,6 +132,10 @@ class Run:
     def gaps(self) -> list[Gap]:
         """What every task switch did to every task learned before it."""
         return gaps(self.columns["task"], self.accuracy)
+
+    def plot(self, task: int = 1) -> Figure:
+        """Draw the accuracy on a task (the first by default) while later ones are learned."""
+        return draw({self.config.method: [self]}, task)
 
     def weights(self, task: int | None = None) -> State:
         """Return the weights that the run kept, as a state dict on the CPU.
@@ -289,11 +295,29 @@ class Runs(Sequence[Run]):
         )
         return f"Runs({len(self)} {_noun(len(self))}: {methods} on {benchmarks})"
 
-    def _repr_html_(self) -> str:
-        names = [name for name in self._differing() if name != "seed"]
+    def plot(self, task: int = 1) -> Figure:
+        """Draw the accuracy on a task while later ones are learned: a line per setting.
+
+        Lines are means over seeds, and bands standard errors.
+        """
+        shown = ("method", *(each.name for each in self._varying()))
+        named: dict[str, list[Run]] = {}
+        for values, runs in self._settings(shown).items():
+            named.setdefault(", ".join(map(str, values)), []).extend(runs)
+        return draw(named, task)
+
+    def _varying(self) -> list[Option]:
+        return varying([run.config for run in self], ("method", "seed"))
+
+    def _settings(self, names: Iterable[str]) -> dict[tuple[object, ...], list[Run]]:
+        """Return the runs by the values of these options."""
         groups: dict[tuple[object, ...], list[Run]] = {}
         for run in self:
             groups.setdefault(tuple(_values(run.config, names).values()), []).append(run)
+        return groups
+
+    def _repr_html_(self) -> str:
+        names = [name for name in self._differing() if name != "seed"]
         rows = [
             (
                 *group,
@@ -301,7 +325,7 @@ class Runs(Sequence[Run]):
                 notebook.mean_and_error(run.min for run in runs),
                 notebook.mean_and_error(run.avg for run in runs),
             )
-            for group, runs in groups.items()
+            for group, runs in self._settings(names).items()
         ]
         return notebook.html_table((*names, "runs", "MIN", "AVG"), rows, self._picture())
 
