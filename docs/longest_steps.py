@@ -13,7 +13,7 @@ HEAD = ["benchmark", "mode", "method", "departures", "seed", "projected", "longe
 
 def row(run: Run) -> list[str]:
     config = run.config
-    departures = ", ".join(each.name for each in in_force(config)) or "none"
+    departures = ", ".join(in_force(config)) or "none"
     projected, ratio = run.curves["projected"].sum(), run.curves["norm_ratio"].max()
     where = [title_of(config.benchmark), config.mode, config.method, departures, str(config.seed)]
     less = f" ({config.tasks} tasks)" if config.tasks else ""
@@ -35,5 +35,5 @@ print(markdown_table([HEAD, *map(row, sorted(runs, key=place))], left=4))
 print("\n- projected: iterations in which the gradient was projected.")
 print("- longest step: the largest ratio of the projected gradient's norm to the gradient's.")
 for each in DEPARTURES:
-    if any(each in in_force(run.config) for run in runs):
+    if any(each.name in in_force(run.config) for run in runs):
         print(f"- {each.name}: {each.words}.")
