@@ -35,5 +35,5 @@ print(markdown_table([HEAD, *map(row, sorted(runs, key=place))], left=4))
 print("\n- projected: iterations in which the gradient was projected.")
 print("- longest step: the largest norm of a projected gradient, relative to the gradient.")
 for each in DEPARTURES:
-    if any(each in in_force(run.config) for run in runs):
+    if any(each.name in in_force(run.config) for run in runs):
         print(f"- {each.name}: {each.words}.")

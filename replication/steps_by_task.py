@@ -20,7 +20,7 @@ def lengthened(run: Run, task: int) -> str:
 
 
 def rows(run: Run) -> list[list[str]]:
-    departures = ", ".join(each.name for each in in_force(run.config)) or "none"
+    departures = ", ".join(in_force(run.config)) or "none"
     ends = run.summary["accuracy_after_task"][1:]
     what = [run.config.method.partition("(")[0], departures, str(run.config.seed)]
     found = [[*what, "accuracy", *(f"{np.mean(end):.1f}" for end in ends)]]

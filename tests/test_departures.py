@@ -114,7 +114,7 @@ def test_both_partners_reductions_are_said() -> None:
 def test_without_departures_the_published_profile_is_the_papers(
     benchmark: str, method: str
 ) -> None:
-    """An oracle: the departures are listed apart from the profiles that they are drawn from."""
+    """The profile follows from the list of departures, and taking them back gives the text."""
     published = by_the_text(configure(benchmark, method, profile="published"))
     paper = configure(benchmark, method)
     assert published.identity() == paper.identity()
