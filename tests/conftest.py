@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from tabled import papers_grid
+from helpers.tables import papers_grid
 
 from twofold import datasets
 from twofold.compare.groups import Group
 from twofold.errors import UserError
+
+pytest_plugins = ("helpers.commandline_fixtures", "helpers.browser_fixtures")
 
 
 @pytest.fixture(autouse=True)

@@ -12,11 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commandline import Command, Outcome, leftovers, one_line, process, runs_in
+from helpers.commandline import Command, Outcome, leftovers, one_line, process, runs_in
 
 from twofold import datasets
-
-pytest_plugins = ("commandline_fixtures",)
 
 RUN = ("run", "rotated-mnist", "er")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handmade import gathered, seeded
+from helpers.runs import grouped, seeded
 
 from twofold.report.tables import render, study_table
 
@@ -15,7 +15,7 @@ SHORT = LONG.replace("300", "10").replace("every 20", "every 500")
 
 
 def bounds(*runs) -> list[str]:
-    lines = render(study_table("main", gathered(*runs)), "md").splitlines()
+    lines = render(study_table("main", grouped(*runs)), "md").splitlines()
     return [line.removeprefix("- ") for line in lines if "since the model was" in line]
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from handmade import gathered, made, seeded
-from toys import domain_benchmark
+from helpers.benchmarks import domain_benchmark
+from helpers.runs import grouped, scored_run, seeded
 
 import twofold
 from twofold.cli import main
@@ -24,8 +24,6 @@ from twofold.errors import UserError
 from twofold.experiments.config import Config
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
-
-pytest_plugins = ["commandline_fixtures"]
 
 
 def test_the_mean_and_its_standard_error() -> None:
@@ -40,7 +38,14 @@ def test_the_mean_and_its_standard_error() -> None:
 
 
 def test_runs_that_differ_in_their_seed_are_one_cell() -> None:
-    found = groups([made(seed=162), made("er+gem"), made(seed=142), made("er+gem", seed=152)])
+    found = groups(
+        [
+            scored_run(seed=162),
+            scored_run("er+gem"),
+            scored_run(seed=142),
+            scored_run("er+gem", seed=152),
+        ]
+    )
     assert [(group.config.method, group.seeds) for group in found] == [
         ("er", [142, 162]),
         ("er+gem", [142, 152]),
@@ -66,11 +71,11 @@ def test_runs_that_differ_in_their_seed_are_one_cell() -> None:
     ids=lambda other: next(iter(other)),
 )
 def test_runs_that_differ_in_anything_else_are_not(other: dict[str, Any]) -> None:
-    assert len(groups([made(seed=142), made(seed=152, **other)])) == 2
+    assert len(groups([scored_run(seed=142), scored_run(seed=152, **other)])) == 2
 
 
 def test_a_cell_of_numbers() -> None:
-    (group,) = gathered(seeded("er", [1, 2, 6], [90, 94, 98]))
+    (group,) = grouped(seeded("er", [1, 2, 6], [90, 94, 98]))
     assert group.values("min") == [1, 2, 6]
     assert group.mean("min") == 3
     assert group.error("min") == pytest.approx(math.sqrt(7 / 3))
@@ -79,7 +84,7 @@ def test_a_cell_of_numbers() -> None:
 
 
 def test_what_a_run_has_not_is_left_out() -> None:
-    (group,) = gathered([made(low=None), made(low=80, seed=152)])
+    (group,) = grouped([scored_run(low=None), scored_run(low=80, seed=152)])
     assert group.values("min") == [80]
     assert (group.mean("min"), group.error("min")) == (80, None)
     assert group.values("no such thing") == []
@@ -87,7 +92,7 @@ def test_what_a_run_has_not_is_left_out() -> None:
 
 
 def test_an_entry_within_an_entry() -> None:
-    (group,) = gathered([made(seconds=10), made(seconds=14, seed=152)])
+    (group,) = grouped([scored_run(seconds=10), scored_run(seconds=14, seed=152)])
     assert group.mean("seconds.training") == 12
     assert group.error("seconds.training") == 2
 
@@ -106,12 +111,12 @@ def test_an_entry_within_an_entry() -> None:
     ],
 )
 def test_what_and_how(method: str, objective: str, routines: str) -> None:
-    (group,) = groups([made(method)])
+    (group,) = groups([scored_run(method)])
     assert (group.objective, group.routines) == (objective, routines)
 
 
 def test_how_many_diverged() -> None:
-    (group,) = groups([made(diverged=True), made(seed=152)])
+    (group,) = groups([scored_run(diverged=True), scored_run(seed=152)])
     assert group.diverged == 1
 
 
@@ -126,7 +131,7 @@ def test_how_many_diverged() -> None:
     ids=["every", "every-10", "dense", "dense-1"],
 )
 def test_whether_every_iteration_was_judged(options: dict[str, Any], complete: bool) -> None:
-    (group,) = groups([made(**options)])
+    (group,) = groups([scored_run(**options)])
     assert group.complete == complete
 
 
@@ -163,7 +168,7 @@ def configs_of(command: str, monkeypatch: pytest.MonkeyPatch) -> list[Config]:
 def test_one_command_makes_all_seeds(
     seeds: list[int], said: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (group,) = groups([made(seed=seed, **options) for seed in seeds])
+    (group,) = groups([scored_run(seed=seed, **options) for seed in seeds])
     command = group.command()
     assert command is not None
     assert said in command
@@ -172,9 +177,9 @@ def test_one_command_makes_all_seeds(
 
 
 def test_a_run_without_a_recorded_command_has_one_all_the_same() -> None:
-    run = made()
+    run = scored_run()
     del run.summary["command"]
-    assert Group((run,)).command() == groups([made()])[0].command()
+    assert Group((run,)).command() == groups([scored_run()])[0].command()
 
 
 def test_own_tensors_have_no_command() -> None:
@@ -184,7 +189,7 @@ def test_own_tensors_have_no_command() -> None:
 
 def test_a_component_that_is_not_at_hand_keeps_its_command() -> None:
     """A plugin's run, read where nobody loads the plugin."""
-    run = made()
+    run = scored_run()
     config = {"method": "er+theirs", "components": [*run.config.components, ["theirs", {}]]}
     theirs = Config(**{**vars(run.config), **config})
     command = "twofold run rotated-mnist er+theirs --seed 142 --plugin theirs.py"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from toys import class_benchmark, domain_benchmark
+from helpers.benchmarks import class_benchmark, domain_benchmark
 
 import twofold
 from twofold.errors import UserError

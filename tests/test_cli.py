@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from commandline import SHORT, Command, leftovers, process, runs_in
-from toys import class_benchmark
+from helpers.benchmarks import class_benchmark
+from helpers.commandline import SHORT, Command, leftovers, process, runs_in
 
 from twofold import Run, datasets
 from twofold.cli import main
@@ -27,8 +27,6 @@ from twofold.objectives import Objective
 from twofold.routines import Routine
 from twofold.settings import Settings
 from twofold.training import Training
-
-pytest_plugins = ("commandline_fixtures",)
 
 
 class Stop(Exception):  # noqa: N818

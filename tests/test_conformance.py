@@ -9,7 +9,7 @@ import random
 import numpy as np
 import pytest
 import torch
-from toys import class_benchmark, domain_benchmark
+from helpers.benchmarks import class_benchmark, domain_benchmark
 
 from twofold.errors import UserError
 from twofold.experiments import checkpoints

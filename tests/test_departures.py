@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commandline import Command, one_line
-from handmade import gathered, seeded
+from helpers.commandline import Command, one_line
+from helpers.runs import grouped, seeded
 from matplotlib.axes import Axes
 
 from twofold import configure
@@ -23,8 +23,6 @@ from twofold.experiments.store import Store
 from twofold.papers.hess2024.profiles import DEPARTURES
 from twofold.report.departures import render
 from twofold.report.figures.departures import departures_figure
-
-pytest_plugins = ["commandline_fixtures"]
 
 TEXT = [80.0, 81.0, 82.0]
 CUMULATIVE = "er+gem(references=cumulative)"
@@ -68,7 +66,7 @@ def test_what_the_authors_did_not_do_is_no_departure() -> None:
     assert names("rotated-mnist", "joint(keep=5000)") == []
     other = seeded("joint(keep=5000)", [70.0, 71.0, 72.0])
     code = seeded("joint", TEXT, profile="published", whitening="train")
-    (low, _) = effects(gathered(seeded("joint", TEXT), other, code))
+    (low, _) = effects(grouped(seeded("joint", TEXT), other, code))
     assert (low.departures, low.text, low.effect) == (("D4",), 81, 0)
 
 
@@ -78,7 +76,7 @@ def test_runs_judged_on_fewer_images_do_not_count_beside_full_ones() -> None:
         for size in (100, 1000)
         for options in ({}, {"memory_grouping": "class"})
     ]
-    assert [each.remarks for each in effects(gathered(*runs))] == [(), ()]
+    assert [each.remarks for each in effects(grouped(*runs))] == [(), ()]
 
 
 def test_learning_rates_are_told_apart() -> None:
@@ -87,7 +85,7 @@ def test_learning_rates_are_told_apart() -> None:
         for lr in (0.1, 0.01)
         for options in ({}, {"memory_grouping": "class"})
     ]
-    found = effects(gathered(*runs))
+    found = effects(grouped(*runs))
     assert [each.lr for each in found] == [0.01, 0.01, 0.1, 0.1]
     assert "| offline | 0.01 | 128 | er " in render(found)
     titles = [axes.get_title(loc="left") for axes in departures_figure(found).axes]
@@ -105,7 +103,7 @@ def test_a_component_that_is_not_at_hand_is_no_hindrance() -> None:
 def test_both_partners_reductions_are_said() -> None:
     text = seeded("er", TEXT, eval_precision="bf16")
     text[0].summary["audit"] = {"images": 2000, "differences": 3}
-    (low, _) = effects(gathered(text, seeded("er", TEXT, memory_grouping="class")))
+    (low, _) = effects(grouped(text, seeded("er", TEXT, memory_grouping="class")))
     assert low.remarks == ("evaluated in bf16 (3 of 2,000 audited predictions differ from fp32)",)
 
 
@@ -122,7 +120,7 @@ def test_without_departures_the_published_profile_is_the_papers(
 
 def test_an_effect_by_hand() -> None:
     code = seeded("er", [81.0, 83.0, 85.0], [90, 90, 90], memory_grouping="class")
-    found = effects(gathered(seeded("er", TEXT, [93, 92, 91]), code))
+    found = effects(grouped(seeded("er", TEXT, [93, 92, 91]), code))
     low, avg = found
     assert (low.departures, low.metric, low.method) == (("D1",), "min", "er")
     assert (low.text, low.code, low.effect) == (81, 83, 2)  # 1, 2, 3: as in the verdicts' test
@@ -134,7 +132,7 @@ def test_an_effect_by_hand() -> None:
 
 def test_only_seeds_that_both_have_count() -> None:
     code = seeded("er", [81.0, 83.0], memory_grouping="class")
-    (low, _) = effects(gathered(seeded("er", TEXT), code))
+    (low, _) = effects(grouped(seeded("er", TEXT), code))
     assert (low.text, low.code, len(low.seeds)) == (80.5, 82, 2)
     assert (low.interval, low.p) == (None, None)
 
@@ -142,12 +140,12 @@ def test_only_seeds_that_both_have_count() -> None:
 @pytest.mark.parametrize("other", [{"lr": 0.01}, {"eval_schedule": "every:10"}, {"momentum": 0.5}])
 def test_all_else_must_be_the_same(other: dict[str, Any]) -> None:
     code = seeded("er", TEXT, memory_grouping="class")
-    assert effects(gathered(seeded("er", TEXT, **other), code)) == []
+    assert effects(grouped(seeded("er", TEXT, **other), code)) == []
 
 
 def test_departures_add_up_and_each_is_compared_with_the_text() -> None:
     found = effects(
-        gathered(
+        grouped(
             seeded("er+gem", TEXT),
             seeded(CUMULATIVE, [81.0, 82.0, 83.0]),
             seeded("er+gem", [83.0, 84.0, 85.0], profile="published", eval_precision="bf16"),
@@ -160,7 +158,7 @@ def test_departures_add_up_and_each_is_compared_with_the_text() -> None:
 def made_effects() -> list[Effect]:
     less = {"eval_schedule": "every:10", "eval_size": 100}
     code = seeded("er", [81.0, 83.0, 85.0], memory_grouping="class", **less)
-    return effects(gathered(seeded("er", TEXT, **less), code))
+    return effects(grouped(seeded("er", TEXT, **less), code))
 
 
 def test_the_table_says_what_they_are() -> None:
@@ -217,7 +215,7 @@ def test_the_figure_shows_the_text_the_code_and_the_papers_number(
     published = seeded("er", [81.0, 83.0, 85.0], [90, 91, 92], profile="published")
     alone = seeded("er", [79.0, 80.0, 81.0], [93, 94, 95], memory_grouping="class")
     runs = [seeded("er", TEXT, [94, 94, 94]), published, alone]
-    avg, low = departures_figure(effects(gathered(*runs))).axes
+    avg, low = departures_figure(effects(grouped(*runs))).axes
     assert [label.get_text() for label in avg.get_yticklabels()] == ["er: D1", "er: D1, D6"]
     assert shown(avg) == {(94, 0), (94, 1), (94, 0), (91, 1), (91.9, 0), (91.9, 1)}
     assert shown(low) == {(81, 0), (80, 0), (81, 1), (83, 1), (83.1, 0), (83.1, 1)}
@@ -238,7 +236,7 @@ def test_the_figure_has_the_papers_number_only_beside_the_same_quantity(
     less: dict[str, int], avg_comparable: bool
 ) -> None:
     code = seeded("er", TEXT, memory_grouping="class", **less)
-    avg, low = departures_figure(effects(gathered(seeded("er", TEXT, **less), code))).axes
+    avg, low = departures_figure(effects(grouped(seeded("er", TEXT, **less), code))).axes
     assert ((91.9, 0) in shown(avg)) == avg_comparable
     assert (83.1, 0) not in shown(low)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toys import domain_benchmark
+from helpers.benchmarks import domain_benchmark
 
 import twofold
 from twofold.benchmarks import Recipe

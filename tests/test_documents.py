@@ -11,13 +11,11 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from commandline import Command
-from made_runs import gap_accuracies, made_run
+from helpers.commandline import Command
+from helpers.runs import curve_run, gap_accuracies
 
 from twofold import Store
 from twofold.report.text import markdown_table
-
-pytest_plugins = ("commandline_fixtures",)
 
 SCRIPT = Path(__file__).parent.parent / "docs" / "build.py"
 RUNS = "twofold runs show --json --runs out --method er"
@@ -42,7 +40,7 @@ def root(tmp_path: Path) -> Path:
     store = Store(tmp_path / "replication" / "runs")
     store.prepare()
     for method in ("er", "er+gem"):
-        store.save(made_run(method, gap_accuracies(60, 3, 1)))
+        store.save(curve_run(method, gap_accuracies(60, 3, 1)))
     (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text("# Title\n")
     return tmp_path
@@ -101,7 +99,7 @@ def test_a_number_that_was_changed_is_found(
 def test_other_runs_make_a_document_out_of_date(build: ModuleType, root: Path) -> None:
     (root / "README.md").write_text(block(TABLE))
     build.main([], root)
-    Store(root / "replication" / "runs").save(made_run("er", gap_accuracies(60, 3, 2), seed=152))
+    Store(root / "replication" / "runs").save(curve_run("er", gap_accuracies(60, 3, 2), seed=152))
     build.printed.cache_clear()
     assert build.main(["--check"], root) == 1
 

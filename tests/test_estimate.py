@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commandline import Command
+from helpers.benchmarks import class_benchmark
+from helpers.commandline import Command
 from torch import nn
-from toys import class_benchmark
 
 from twofold import Benchmark, Method, Recipe, datasets
 from twofold.experiments import estimate
@@ -18,8 +18,6 @@ from twofold.experiments.estimate import PAPER, Estimator, Load, Sizes, Speed, s
 from twofold.models import FlatModel
 from twofold.settings import Settings
 from twofold.training import Training
-
-pytest_plugins = ("commandline_fixtures",)
 
 
 def works(method: str, task: int, batch_norm: bool) -> tuple[float, ...]:

@@ -8,15 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commandline import Command, Outcome, one_line, runs_in, tiny
-from made_runs import gap_accuracies, made_run
+from helpers.commandline import Command, Outcome, one_line, runs_in, tiny
+from helpers.runs import curve_run, gap_accuracies
 
 from twofold import Run, Store, UserError
 from twofold.compare.groups import groups
 from twofold.report.figures.series import accuracy_curve, projected_share
 from twofold.report.page import build_page
-
-pytest_plugins = ("commandline_fixtures",)
 
 SHOWN = ("table main", "table gamma", "table trajectories", "verdicts", "runs")
 EMA = "er+ema(0.999)"
@@ -26,7 +24,7 @@ def whole_run(method: str, seed: int, length: int = 300) -> Run:
     """As training leaves it: with losses, what was projected, and raw accuracies for `ema`."""
     table = gap_accuracies(length, 3, seed)
     table[:, 6::7] = np.nan  # not evaluated, as may be but at the ends of tasks
-    run = made_run(method, table, seed, eval_schedule="every:7")
+    run = curve_run(method, table, seed, eval_schedule="every:7")
     random = np.random.default_rng(seed)
     own = {
         name: random.random(length, np.float32)
@@ -279,7 +277,7 @@ def test_a_value_that_no_run_has_is_a_mistake(
 
 
 def test_values_that_no_run_has_together(full: Path, twofold: Command) -> None:
-    other = made_run("er", gap_accuracies(60, 3, 1), mode="online")
+    other = curve_run("er", gap_accuracies(60, 3, 1), mode="online")
     Store(full).save(other)
     done = twofold("runs", "--runs", full, "--mode", "online", "--method", EMA)
     assert (done.code, done.out) == (2, "")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from drawn import (
+from helpers.figures import (
     BLACK,
     BLUE,
     GREEN,
@@ -25,7 +25,7 @@ from drawn import (
     stored,
     two_tasks,
 )
-from made_runs import made_run
+from helpers.runs import curve_run
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
@@ -244,7 +244,7 @@ def test_the_guide_tells_the_truth(tmp_path, monkeypatch):
     guide = (Path(__file__).parent.parent / "docs" / "figures.md").read_text()
     monkeypatch.chdir(tmp_path)
     runs = [two_tasks(method, [50, 60, 70, 80]) for method in ("er", "er+gem", "joint")]
-    online = made_run("er", [[50, 60, 70, 80], [np.nan] * 2 + [1, 1]], mode="online")
+    online = curve_run("er", [[50, 60, 70, 80], [np.nan] * 2 + [1, 1]], mode="online")
     config = dataclasses.replace(online.config, benchmark="domain-cifar100")
     stored([*runs, dataclasses.replace(online, config=config)], Path("runs"))
     for command in re.findall(r"^twofold (figure .*?)(?: +#.*)?$", guide, re.MULTILINE):

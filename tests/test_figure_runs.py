@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from drawn import BLACK, GREEN, curves, nan, note, panels, stored, two_tasks
+from helpers.figures import BLACK, GREEN, curves, nan, note, panels, stored, two_tasks
 
 from twofold import UserError
 from twofold.cli import main

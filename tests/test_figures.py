@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import matplotlib as mpl
 import numpy as np
 import pytest
-from drawn import (
+from helpers.benchmarks import domain_benchmark
+from helpers.figures import (
     BLACK,
     BLUE,
     GREEN,
@@ -30,7 +31,6 @@ from drawn import (
 )
 from matplotlib.colors import to_hex
 from PIL import Image
-from toys import domain_benchmark
 
 import twofold
 from twofold import Store, UserError

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
+from helpers.benchmarks import class_benchmark
 from torch import Tensor, nn
 from torch.nn import functional as F
-from toys import class_benchmark
 
 from twofold.benchmarks import Batch
 from twofold.gradients import frozen_gradient, objective_gradient

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from toys import domain_benchmark
+from helpers.benchmarks import domain_benchmark
 
 from twofold.discovery import import_file
 from twofold.method import Method
 from twofold.settings import Settings
 from twofold.training import Training
-
-pytest_plugins = ("commandline_fixtures",)
 
 PLUGIN = Path(__file__).parent.parent / "replication" / "heavier_er.py"
 

@@ -14,7 +14,6 @@ from twofold import Benchmark, Store
 from twofold.discovery import import_file
 from twofold.experiments.ray_engine import _Errand
 
-pytest_plugins = ("commandline_fixtures",)
 pytestmark = pytest.mark.usefixtures("registries")
 
 SETTINGS = {"batch_size": 4, "eval_size": 5, "iterations": 2}

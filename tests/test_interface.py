@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
+from helpers.benchmarks import class_benchmark, domain_benchmark
 from torch.nn import functional as F
-from toys import class_benchmark, domain_benchmark
 
 import twofold
 from twofold import Draw, Method, Needs, Objective, Routine, Step, Term, UserError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from helpers.benchmarks import class_benchmark, domain_benchmark
 from torch import nn
-from toys import class_benchmark, domain_benchmark
 
 import twofold
 from twofold.benchmarks import Batch

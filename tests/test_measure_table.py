@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commandline import Command
-from handmade import made
+from helpers.benchmarks import class_benchmark
+from helpers.commandline import Command
+from helpers.runs import scored_run
 from test_measures import FINAL, HAND, hand
-from toys import class_benchmark
 
 from twofold import Run, Store, UserError, run
 from twofold.compare.groups import groups
@@ -21,8 +21,6 @@ from twofold.evaluation.measures import MEASURES
 from twofold.papers.hess2024.tables import TABLES
 from twofold.report.tables import StudyTable, render, study_table
 from twofold.report.tables.layouts import SIGNS
-
-pytest_plugins = ("commandline_fixtures",)
 
 LAYOUT = TABLES["trajectories"]
 
@@ -41,7 +39,7 @@ def trained(
         if drop is not None:
             columns |= {f"{kind}_{k + 1}": accuracy[:, k] - drop for k in range(3)}
             added[f"{kind}_after_task"] = [[a - drop for a in after] for after in FINAL]
-    one = made(method, **more)
+    one = scored_run(method, **more)
     return dataclasses.replace(one, curves=columns, summary={**one.summary, **added})
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.benchmarks import class_benchmark
 from hypothesis import given
 from hypothesis import strategies as st
-from toys import class_benchmark
 
 from twofold import Routine, Run, run
 from twofold.evaluation.measures import MEASURES, Gap, _largest_fall, gaps, measures

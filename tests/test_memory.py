@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.stats
+from helpers.benchmarks import class_benchmark, domain_benchmark
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toys import class_benchmark, domain_benchmark
 
 from twofold.benchmarks import Task
 from twofold.errors import UserError

@@ -7,16 +7,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from commandline import Command, Outcome, one_line
-from handmade import made
-from made_runs import made_run
+from helpers.commandline import Command, Outcome, one_line
+from helpers.runs import curve_run, scored_run
 
 import twofold as package
 from twofold import Run, Store, UserError
 from twofold.experiments import local
 from twofold.report.page.server import Watched
-
-pytest_plugins = ("commandline_fixtures",)
 
 CURVES = [[90, 80, 85, 85], [float("nan"), float("nan"), 90, 90]]
 
@@ -36,7 +33,7 @@ def rows(done: Outcome) -> list[str]:
 
 
 def test_the_list_shows_what_varies(twofold: Command, tmp_path: Path) -> None:
-    short, long = (made_run("er", CURVES, iterations=n, tasks=2) for n in (20, 60))
+    short, long = (curve_run("er", CURVES, iterations=n, tasks=2) for n in (20, 60))
     head, *body = rows(twofold("runs", "--runs", stored(tmp_path / "runs", short, long)))
     assert head == "benchmark mode method profile lr batch iterations seed MIN AVG"
     assert sorted(body) == [
@@ -45,14 +42,14 @@ def test_the_list_shows_what_varies(twofold: Command, tmp_path: Path) -> None:
 
 
 def test_what_is_not_said_in_the_list_is_none(twofold: Command, tmp_path: Path) -> None:
-    runs = made_run("er", CURVES), made_run("er", CURVES, tasks=2, reset_momentum=True)
+    runs = curve_run("er", CURVES), curve_run("er", CURVES, tasks=2, reset_momentum=True)
     head, *body = rows(twofold("runs", "--runs", stored(tmp_path / "runs", *runs)))
     assert "batch tasks reset momentum seed" in head
     assert {tuple(line.split()[6:8]) for line in body} == {("none", "false"), ("2", "true")}
 
 
 def test_the_list_marks_upper_bounds(twofold: Command, tmp_path: Path) -> None:
-    runs = [made_run("er", CURVES), made_run("gem", CURVES, eval_schedule="dense:1:2")]
+    runs = [curve_run("er", CURVES), curve_run("gem", CURVES, eval_schedule="dense:1:2")]
     body = rows(twofold("runs", "--runs", stored(tmp_path / "runs", *runs)))[1:]
     assert {line.split()[2]: line.split(" 142 ")[1] for line in body} == {
         "er": "85.0 87.5",
@@ -77,8 +74,8 @@ def test_the_line_about_a_finished_run_marks_them(run_tiny: Command) -> None:
 def test_where_a_file_is(
     twofold: Command, tmp_path: Path, command: str, name: str, what: str
 ) -> None:
-    more = made("er", 70, 80, memory_grouping="class"), made("er+gem", 70, 80)
-    place = ("--runs", stored(tmp_path / "runs", made("er", 70, 80), *more))
+    more = scored_run("er", 70, 80, memory_grouping="class"), scored_run("er+gem", 70, 80)
+    place = ("--runs", stored(tmp_path / "runs", scored_run("er", 70, 80), *more))
     file = tmp_path / name
     done = twofold(*command.split(), *place, "-o", file)
     assert done == (0, f"The {what} is in {file}\n", "")
@@ -135,7 +132,7 @@ def test_a_store_that_is_not_there(ask, tmp_path: Path) -> None:
 
 
 def test_a_folder_may_be_gone_while_its_page_is_served(tmp_path: Path) -> None:
-    watched = Watched(Store(stored(tmp_path / "runs", made_run("er", CURVES))))
+    watched = Watched(Store(stored(tmp_path / "runs", curve_run("er", CURVES))))
     assert '"cells":[{' in watched.contents()[0]
     shutil.rmtree(tmp_path / "runs")
     assert '"cells":[]' in watched.contents()[0]
@@ -145,7 +142,7 @@ def test_one_run_is_no_runs(
     twofold: Command, tmp_path: Path, fixed_speed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    place = ("--runs", stored(tmp_path / "runs", made_run("er", CURVES)))
+    place = ("--runs", stored(tmp_path / "runs", curve_run("er", CURVES)))
     assert twofold("runs", "verify", *place).out == "1 of 1 run is as it was written\n"
     again = ("runs", "export", "--to", "copy", *place)
     assert twofold(*again).out.startswith("1 run exported to copy, ")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from helpers.benchmarks import class_benchmark
 from torch import nn
-from toys import class_benchmark
 
 from twofold import Benchmark, run
 from twofold.evaluation.continual import Evaluator

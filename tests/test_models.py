@@ -6,9 +6,9 @@ import copy
 
 import pytest
 import torch
+from helpers.benchmarks import class_benchmark
 from torch import nn
 from torch.nn import functional as F
-from toys import class_benchmark
 
 from twofold.benchmarks import Recipe
 from twofold.models import FlatModel, mlp, reduced_resnet18

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.optimize
 import torch
+from helpers.benchmarks import class_benchmark, domain_benchmark
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
-from toys import class_benchmark, domain_benchmark
 
 from twofold import configure
 from twofold.benchmarks import Batch, Benchmark

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commandline import start
+from helpers.benchmarks import domain_benchmark
+from helpers.commandline import start
+from helpers.runs import curve_run, gap_accuracies
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_runs import gap_accuracies, made_run
-from toys import domain_benchmark
 
 import twofold
 from twofold import Recipe, Routine, Store, UserError
@@ -25,8 +25,6 @@ from twofold.cli import main
 from twofold.report.page import build_page, page_contents
 from twofold.report.page.document import as_json, document
 from twofold.report.page.server import page_server
-
-pytest_plugins = ["commandline_fixtures"]
 
 nan = np.nan
 
@@ -60,7 +58,7 @@ TWO = pair([50, 60, 80, 80, 74, 76, 70, 72], [20, 40, 60, 90])
 
 def test_a_cell_has_means_errors_and_single_runs():
     """Worked by hand: the mean of 90 and 80 is 85, sd sqrt(50), over the root of two: 5."""
-    (cell,) = page_contents([made_run("er", ONE), made_run("er", TWO, 152)], "runs")["cells"]
+    (cell,) = page_contents([curve_run("er", ONE), curve_run("er", TWO, 152)], "runs")["cells"]
     assert cell["settings"] == {
         "benchmark": "rotated-mnist",
         "mode": "offline",
@@ -86,7 +84,7 @@ def test_a_cell_has_means_errors_and_single_runs():
 def test_gaps_are_those_of_each_seed_and_only_who_recovers_has_a_time():
     """Seed 142 falls by 30 at the second iteration and is back, within a point, at the fourth;
     seed 152 falls by 10 at the third and stays there."""
-    (cell,) = page_contents([made_run("er", ONE), made_run("er", TWO, 152)], "runs")["cells"]
+    (cell,) = page_contents([curve_run("er", ONE), curve_run("er", TWO, 152)], "runs")["cells"]
     assert [run["gaps"] for run in cell["runs"]] == [
         [{"switch": 4, "task": 1, "depth": 30, "lowest_at": 2, "recovery": 4}],
         [{"switch": 4, "task": 1, "depth": 10, "lowest_at": 3, "recovery": None}],
@@ -98,7 +96,7 @@ def test_gaps_are_those_of_each_seed_and_only_who_recovers_has_a_time():
 
 
 def test_a_single_run_has_no_error_and_a_single_task_no_gap():
-    run = made_run("er", [[50, 60, 70, 80]], tasks=1)
+    run = curve_run("er", [[50, 60, 70, 80]], tasks=1)
     (cell,) = page_contents([run], "runs")["cells"]
     assert "error" not in cell["mean"][0]
     assert cell["gaps"] == []
@@ -107,7 +105,7 @@ def test_a_single_run_has_no_error_and_a_single_task_no_gap():
 
 
 def test_commands_make_the_seeds_of_a_mean_and_each_run():
-    runs = [made_run("er+gem", ONE, seed) for seed in (142, 152)]
+    runs = [curve_run("er+gem", ONE, seed) for seed in (142, 152)]
     (cell,) = page_contents(runs, "runs")["cells"]
     assert (
         cell["command"]
@@ -118,13 +116,13 @@ def test_commands_make_the_seeds_of_a_mean_and_each_run():
 
 def test_runs_of_different_length_are_not_averaged():
     """A user's tensors may have changed between two seeds."""
-    runs = [made_run("er", ONE), made_run("er", [ONE[0] * 2, [nan] * 8 + [50] * 8], 152)]
+    runs = [curve_run("er", ONE), curve_run("er", [ONE[0] * 2, [nan] * 8 + [50] * 8], 152)]
     cells = page_contents(runs, "runs")["cells"]
     assert [cell["ends"] for cell in cells] == [[4, 8], [8, 16]]
 
 
 def test_the_papers_routines_have_the_figures_colours():
-    runs = [made_run(method, ONE) for method in ("er", "er+gem", "er+agem", "er+gem(gamma=0.1)")]
+    runs = [curve_run(method, ONE) for method in ("er", "er+gem", "er+agem", "er+gem(gamma=0.1)")]
     looks = {c["routine"]: c["look"] for c in page_contents(runs, "runs")["cells"]}
     assert looks["sgd"] == {"colour": "#000000", "dash": "solid"}
     assert looks["gem"] == {"colour": "#0072B2", "dash": "solid"}
@@ -134,7 +132,7 @@ def test_the_papers_routines_have_the_figures_colours():
 
 def test_tables_and_verdicts_are_those_of_the_runs():
     seeds = (142, 152, 162)
-    runs = [made_run(method, ONE, seed) for method in ("er", "er+gem") for seed in seeds]
+    runs = [curve_run(method, ONE, seed) for method in ("er", "er+gem") for seed in seeds]
     found = page_contents(runs, "runs")
     names = [table["name"] for table in found["tables"]]
     assert {"main", "gamma", "appendix"} <= {*names}  # ER is in all three
@@ -148,19 +146,19 @@ def test_tables_and_verdicts_are_those_of_the_runs():
     }
     assert all(verdict["sentence"] and len(verdict["commands"]) == 2 for verdict in verdicts)
 
-    alone = page_contents([made_run("er", ONE)], "runs")["verdicts"]
+    alone = page_contents([curve_run("er", ONE)], "runs")["verdicts"]
     assert alone["reached"] == []
     assert "plain SGD" in alone["notes"][-1]
 
 
 def test_what_is_known_is_not_described_again():
-    runs = [made_run("er", ONE), made_run("er+gem", TWO)]
+    runs = [curve_run("er", ONE), curve_run("er+gem", TWO)]
     known: dict = {}
     before = page_contents(runs, "runs", known=known)
     for run in runs:
         run.columns.clear()  # nobody may look at them any more
     assert page_contents(runs, "runs", known=known) == before
-    more = page_contents([*runs, made_run("er+agem", ONE)], "runs", known=known)
+    more = page_contents([*runs, curve_run("er+agem", ONE)], "runs", known=known)
     assert [cell["method"] for cell in more["cells"]] == ["er", "er+gem", "er+agem"]
 
 
@@ -173,7 +171,7 @@ def long_runs() -> list[twofold.Run]:
     shapes = [gap_accuracies(18_000, 3, seed) for seed in range(5)]
     gammas = [f"er+gem(gamma={k / 100})" for k in range(1, 39)]
     return [
-        made_run(method, shapes[(k + seed) % 5], 142 + 10 * seed, mode="online")
+        curve_run(method, shapes[(k + seed) % 5], 142 + 10 * seed, mode="online")
         for k, method in enumerate(["er", "er+gem", *gammas])
         for seed in range(5)
     ]
@@ -220,7 +218,7 @@ def test_curves_of_a_huge_store_are_coarser_and_its_minima_the_same(long_runs, m
 
 
 def test_the_document_is_one_file_that_connects_to_nothing():
-    page = build_page([made_run("er", ONE)], "runs")
+    page = build_page([curve_run("er", ONE)], "runs")
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     assert "default-src 'none'" in policy
     assert "connect-src 'none'" in policy
@@ -236,7 +234,7 @@ def test_the_document_is_one_file_that_connects_to_nothing():
 
 
 def test_equal_runs_give_equal_pages():
-    first, second = (build_page([made_run("er", ONE)], "runs") for _ in range(2))
+    first, second = (build_page([curve_run("er", ONE)], "runs") for _ in range(2))
     assert first == second
 
 
@@ -264,7 +262,7 @@ def store(tmp_path) -> Store:
     store = Store(tmp_path / "runs")
     store.prepare()
     for method in ("er", "er+gem"):
-        store.save(made_run(method, ONE))
+        store.save(curve_run(method, ONE))
     return store
 
 
@@ -358,7 +356,7 @@ def test_the_served_page_may_ask_its_own_server_and_nobody_else(served):
 
 def test_a_finished_run_changes_the_contents(served, store):
     before = ask(served, "GET", "/contents.json")
-    store.save(made_run("er+agem", ONE))
+    store.save(curve_run("er+agem", ONE))
     after = ask(served, "GET", "/contents.json", If_None_Match=before.headers["ETag"])
     assert after.status == 200
     methods = [cell["method"] for cell in json.loads(after.text)["cells"]]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_runs import gap_accuracies, made_run, run_of
+from helpers.runs import curve_run, example_run, gap_accuracies
 from PIL import Image
 
 from twofold import Run, Store
@@ -28,7 +28,6 @@ from twofold.report.page.server import page_server
 playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: it comes with [dev]")
 expect = playwright.expect
 
-pytest_plugins = ("browser_fixtures",)
 pytestmark = pytest.mark.xdist_group("browser")
 
 SEEDS = (142, 152, 162)
@@ -39,12 +38,12 @@ HOSTILE = "<img src=x onerror=\"document.title='hit'\">&lt;b&gt;'\"%{x}</script>
 
 def example_runs() -> list[Run]:
     runs = [
-        made_run(method, gap_accuracies(LENGTH, 3, 100 * k + seed), seed)
+        curve_run(method, gap_accuracies(LENGTH, 3, 100 * k + seed), seed)
         for k, method in enumerate(METHODS)
         for seed in SEEDS
     ]
-    runs.append(made_run("er", gap_accuracies(LENGTH, 3, 1), mode="online"))
-    runs.append(made_run("er", gap_accuracies(LENGTH, 3, 2), lr=0.01))
+    runs.append(curve_run("er", gap_accuracies(LENGTH, 3, 1), mode="online"))
+    runs.append(curve_run("er", gap_accuracies(LENGTH, 3, 2), lr=0.01))
     return runs
 
 
@@ -550,18 +549,18 @@ def test_a_phone_needs_no_sideways_scrolling(page, scheme):
 
 def hostile_runs() -> list[Run]:
     """As a store from somewhere may have them: no name is what twofold would have made of it."""
-    usual = made_run("er+gem", gap_accuracies(60, 2, 0)).config
-    plain = made_run("er", gap_accuracies(60, 2, 0)).config
+    usual = curve_run("er+gem", gap_accuracies(60, 2, 0)).config
+    plain = curve_run("er", gap_accuracies(60, 2, 0)).config
     options = {"benchmark": HOSTILE.replace("/", "∕"), "plugins": [f"/tmp/{HOSTILE}.py"]}
     runs = []
     for k, seed in enumerate(SEEDS):
         for config, method in ((usual, f"er+{HOSTILE}"), (plain, "er")):
             components = [("er", {}), (HOSTILE, {})] if method != "er" else [("er", {})]
             values = {**vars(config), **options, "method": method, "components": components}
-            run = run_of(type(config)(**{**values, "seed": seed}), gap_accuracies(60, 2, k))
+            run = example_run(type(config)(**{**values, "seed": seed}), gap_accuracies(60, 2, k))
             run.summary["command"] = shlex.join(["twofold", "run", HOSTILE, "--seed", str(seed)])
             runs.append(run)
-    known = made_run("er", gap_accuracies(60, 2, 0))  # one that is in the paper's tables
+    known = curve_run("er", gap_accuracies(60, 2, 0))  # one that is in the paper's tables
     known.summary["command"] += f" --plugin {shlex.quote(HOSTILE)}"
     return [*runs, known]
 
@@ -611,7 +610,7 @@ def test_hostile_names_stay_text(browser, tmp_path):
 
 def test_commands_in_notes_are_set_as_code(browser, tmp_path):
     store = Store(tmp_path / "runs")
-    store.save(made_run("er+gem", gap_accuracies(60, 2, 0)))  # and no er beside it
+    store.save(curve_run("er+gem", gap_accuracies(60, 2, 0)))  # and no er beside it
     assert main(["report", str(store.folder), "-o", str(tmp_path / "report.html")]) == 0
     page = browser.new_page()
     page.goto((tmp_path / "report.html").as_uri())
@@ -659,7 +658,7 @@ def test_the_served_page_shows_new_runs_and_keeps_what_is_chosen(browser, tmp_pa
             expect(page.locator("#holdings")).to_have_text("0 runs of 0 methods on 0 benchmarks")
             expect(page.locator("#controls")).to_be_hidden()
             for method in ("er", "er+gem"):
-                store.save(made_run(method, gap_accuracies(60, 3, 0)))
+                store.save(curve_run(method, gap_accuracies(60, 3, 0)))
             expect(page.locator("#holdings")).to_have_text("2 runs of 2 methods on 1 benchmark")
             page.get_by_label("er", exact=True).uncheck()
             page.locator("#view-3").check()
@@ -668,7 +667,7 @@ def test_the_served_page_shows_new_runs_and_keeps_what_is_chosen(browser, tmp_pa
 
             page.get_by_text("everything in this store").click()
             page.locator("#task-2").focus()
-            store.save(made_run("er+gem", gap_accuracies(60, 3, 1), 152))
+            store.save(curve_run("er+gem", gap_accuracies(60, 3, 1), 152))
             expect(page.locator("#holdings")).to_have_text("3 runs of 2 methods on 1 benchmark")
             assert named(page) == {"er+gem, seed 142", "er+gem, seed 152"}
             assert x_range(page) == [38, 61]

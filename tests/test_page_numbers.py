@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import made_run
+from helpers.runs import curve_run
 
 from twofold import Run
 from twofold.report.page import build_page
 
 pytest.importorskip("playwright.sync_api", reason="no playwright: it comes with [dev]")
 
-pytest_plugins = ("browser_fixtures",)
 pytestmark = pytest.mark.xdist_group("browser")
 
 SEEDS = (142, 152, 162)
@@ -23,7 +22,7 @@ SEEDS = (142, 152, 162)
 def ends_at(method: str, *finals: float) -> list[Run]:
     """Runs of two tasks, a seed each, with these AVGs; they have the same MIN."""
     return [
-        made_run(method, [[50.0, 50, 50, 50], [float("nan")] * 2 + [50, 2 * final - 50]], seed)
+        curve_run(method, [[50.0, 50, 50, 50], [float("nan")] * 2 + [50, 2 * final - 50]], seed)
         for final, seed in zip(finals, SEEDS, strict=False)
     ]
 

@@ -6,7 +6,7 @@ import re
 from importlib.resources import files
 
 import pytest
-from made_runs import gap_accuracies, made_run
+from helpers.runs import curve_run, gap_accuracies
 
 from twofold.report.page import page_contents
 from twofold.report.page.program import NAME, assemble, program
@@ -127,7 +127,7 @@ def declared(file: str) -> dict[str, set[str]]:
 def test_contents_have_the_declared_names():
     methods, seeds = ("er", "er+gem"), (142, 152)
     runs = [
-        made_run(method, gap_accuracies(60, 2, seed), seed) for method in methods for seed in seeds
+        curve_run(method, gap_accuracies(60, 2, seed), seed) for method in methods for seed in seeds
     ]
     contents = page_contents(runs, "runs")
     cell = contents["cells"][0]

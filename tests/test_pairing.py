@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 import torch
-from toys import class_benchmark, domain_benchmark
+from helpers.benchmarks import class_benchmark, domain_benchmark
 
 from twofold.benchmarks import Batch
 from twofold.method import Method

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from handmade import gathered, seeded
-from tabled import PRINTED_BOLD, UNLIKE_PRINTED, number, printed_rows, rows
+from helpers.runs import grouped, seeded
+from helpers.tables import PRINTED_BOLD, UNLIKE_PRINTED, number, printed_rows, rows
 
 from twofold.compare.groups import Group
 from twofold.compare.reference import printed, slips
@@ -172,11 +172,11 @@ def test_the_slip_is_marked_and_is_one() -> None:
 
 def test_nothing_is_compared_with_the_slip() -> None:
     setting = {"benchmark": "split-mini-imagenet", "mode": "online", "batch_size": 10}
-    table = study_table("main", gathered(seeded("er", [1, 3], **setting)))
+    table = study_table("main", grouped(seeded("er", [1, 3], **setting)))
     assert number(table, "er").printed is None
     assert number(table, "er").difference is None
     assert any("a slip" in note for note in notes(table))
     assert "reference" not in [line[4] for line in rows(render(table, "md"))]
-    there = study_table("main", gathered(seeded("er", [1, 3], **{**setting, "batch_size": 64})))
+    there = study_table("main", grouped(seeded("er", [1, 3], **{**setting, "batch_size": 64})))
     assert number(there, "er").printed == (3.3, 0.2)
     assert not any("a slip" in note for note in notes(there))

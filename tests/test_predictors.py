@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from helpers.benchmarks import class_benchmark, domain_benchmark
 from test_inference import Branching, trained
 from torch import nn
 from torch.nn.utils import parametrizations
-from toys import class_benchmark, domain_benchmark
 
 from twofold import Benchmark, Method, configure, run
 from twofold.benchmarks import Batch

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commandline import Command, leftovers, one_line, process, runs_in, start
+from helpers.commandline import Command, leftovers, one_line, process, runs_in, start
 
 from twofold.errors import UserError
 from twofold.experiments.config import Config, configure
@@ -35,7 +35,6 @@ from twofold.experiments import ray_cluster, ray_engine  # first: what Ray reads
 
 from ray.cluster_utils import Cluster  # isort: skip
 
-pytest_plugins = ("commandline_fixtures",)
 pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.usefixtures("registries")]
 
 STEPS = 50  # of a run

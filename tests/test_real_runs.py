@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commandline import Outcome
+from helpers.commandline import Outcome
 
 import twofold
 from twofold.benchmarks import Benchmark, Recipe
@@ -17,7 +17,6 @@ from twofold.evaluation.continual import Evaluator
 from twofold.experiments.config import configure
 from twofold.training import Progress, Training
 
-pytest_plugins = ("commandline_fixtures",)
 pytestmark = pytest.mark.real_data
 
 Need = Callable[[str], Path | None]

@@ -11,8 +11,6 @@ import pytest
 from twofold import Objective, Recipe, Routine, UserError
 from twofold.discovery import import_file
 
-pytest_plugins = ("commandline_fixtures",)
-
 HALF = """
 from twofold import Routine
 class Half(Routine, name="half-of-it"):

@@ -6,8 +6,8 @@ import copy
 
 import pytest
 import torch
+from helpers.benchmarks import class_benchmark, domain_benchmark
 from torch.nn import functional as F
-from toys import class_benchmark, domain_benchmark
 
 import twofold
 from twofold.errors import UserError

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from toys import class_benchmark
+from helpers.benchmarks import class_benchmark
 
 import twofold
 from twofold import Run, Store

@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
+from helpers.benchmarks import domain_benchmark
 from hypothesis import given
 from hypothesis import strategies as st
-from toys import domain_benchmark
 
 from twofold import UserError, configure, run
 from twofold.evaluation.schedule import Schedule

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commandline import Command, one_line, process, runs_in
+from helpers.commandline import Command, one_line, process, runs_in
 
 from twofold import Routine, Store
 from twofold.cli import study as study_command
@@ -21,8 +21,6 @@ from twofold.errors import UserError
 from twofold.experiments import studies
 from twofold.experiments.config import Config, configure
 from twofold.experiments.estimate import PAPER
-
-pytest_plugins = ("commandline_fixtures",)
 
 PAPER_FOLDER = Path(__file__).parents[2] / "shared" / "paper"
 SEEDS = [142, 152, 162, 172, 182]

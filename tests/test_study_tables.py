@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import pytest
-from handmade import gathered, made, seeded
-from tabled import number, rows, timed
+from helpers.runs import grouped, scored_run, seeded
+from helpers.tables import number, rows, timed
 
 from twofold.compare.groups import groups
 from twofold.compare.selection import Setting
@@ -22,7 +22,7 @@ from twofold.text import signed
 def test_a_number_by_hand() -> None:
     # 82, 84: mean 83, standard error 1. The paper has 83.1 +- 0.5: 0.1 below, and both errors
     # together are sqrt(1 + 0.25) = 1.118, so 0.0894 of them.
-    table = study_table("main", gathered(seeded("er", [82, 84], [91, 92])))
+    table = study_table("main", grouped(seeded("er", [82, 84], [91, 92])))
     n = number(table, "er")
     assert n.value == (83, pytest.approx(1))
     assert n.printed == (83.1, 0.5)
@@ -35,38 +35,38 @@ def test_a_number_by_hand() -> None:
 
 
 def test_all_seeds_of_the_study_need_no_remark() -> None:
-    table = study_table("main", gathered(seeded("er", [80, 81, 82, 83, 84])))
+    table = study_table("main", grouped(seeded("er", [80, 81, 82, 83, 84])))
     # Mean 82, deviation sqrt(10 / 4), error sqrt(10 / 4 / 5) = 0.7071.
     assert rows(render(table, "md"))[1][5] == "82.0 ± 0.7"
 
 
 def test_one_seed_has_no_error() -> None:
-    table = study_table("main", gathered(seeded("er", [83.1])))
+    table = study_table("main", grouped(seeded("er", [83.1])))
     assert rows(render(table, "md"))[1][5] == "83.1 (n=1)"
     assert number(table, "er").errors_apart is None
 
 
 def test_where_there_is_nothing_there_is_a_dash_beside_the_papers() -> None:
-    _, low, paper, difference, *_ = rows(render(study_table("main", gathered(seeded("er", [80])))))
+    _, low, paper, difference, *_ = rows(render(study_table("main", grouped(seeded("er", [80])))))
     assert low[6:] == ["–"] * 5
     assert paper[6] == "84.1 ± 0.4"
     assert difference[6:] == [""] * 5
 
 
 def test_a_single_task_has_no_min() -> None:
-    table = study_table("main", groups([made(low=None, tasks=1)]))
+    table = study_table("main", groups([scored_run(low=None, tasks=1)]))
     assert number(table, "er").value is None
     assert number(table, "er", "avg").value == (90, None)
 
 
 def test_diverged_runs_are_marked() -> None:
-    runs = [*seeded("er", [80, 81, 82, 83]), made(low=9.8, avg=9.8, seed=182, diverged=True)]
+    runs = [*seeded("er", [80, 81, 82, 83]), scored_run(low=9.8, avg=9.8, seed=182, diverged=True)]
     assert "(1 diverged)" in rows(render(study_table("main", groups(runs))))[1][5]
     assert "(n=1, 1 diverged)" in render(study_table("main", groups(runs[4:])))
 
 
 def test_an_error_that_the_paper_rounds_to_nothing_is_no_unit() -> None:
-    table = study_table("main", gathered(seeded("joint", [86, 87], [97, 98])))
+    table = study_table("main", grouped(seeded("joint", [86, 87], [97, 98])))
     assert number(table, "joint", "avg").printed == (97.5, 0.0)
     assert number(table, "joint", "avg").difference == 0
     assert number(table, "joint", "avg").errors_apart is None
@@ -83,7 +83,7 @@ def test_signs(value: float, text: str) -> None:
 
 
 def bold(*runs: list[Run]) -> list[str]:
-    table = study_table("main", gathered(*runs))
+    table = study_table("main", grouped(*runs))
     return [n.method for n in table.numbers() if n.bold and n.metric.name == "min"]
 
 
@@ -110,7 +110,7 @@ def test_without_a_standard_error_nothing_is_bold() -> None:
 
 def test_runs_that_were_not_judged_alike_are_not_ranked() -> None:
     thinned = seeded("er+gem", [90, 91], eval_schedule="every:10")
-    table = study_table("main", gathered(seeded("er", [80, 81]), thinned))
+    table = study_table("main", grouped(seeded("er", [80, 81]), thinned))
     assert not any(n.bold for n in table.numbers() if n.metric.name == "min")
     # AVG does not depend on the schedule.
     assert [n.method for n in table.numbers() if n.bold] == ["er+gem"]
@@ -126,17 +126,17 @@ def as_published() -> Config:
 
 
 def test_runs_are_known_by_what_they_are() -> None:
-    assert as_published().identity() == made(seed=152).config.identity()
-    same = Run(as_published(), {**made(seed=152).summary, "min": 84.0}, {})
-    paper = study_table("main", groups([made(low=82), same]))
+    assert as_published().identity() == scored_run(seed=152).config.identity()
+    same = Run(as_published(), {**scored_run(seed=152).summary, "min": 84.0}, {})
+    paper = study_table("main", groups([scored_run(low=82), same]))
     assert number(paper, "er").seeds == [142, 152]
     assert number(paper, "er").value == (83, pytest.approx(1))
-    published = study_table("main", groups([made(low=82), same]), "published")
+    published = study_table("main", groups([scored_run(low=82), same]), "published")
     assert published.blocks == ()
 
 
 def test_each_profile_has_its_own_runs() -> None:
-    found = gathered(seeded("er", [80, 82]), seeded("er", [70, 72], profile="published"))
+    found = grouped(seeded("er", [80, 82]), seeded("er", [70, 72], profile="published"))
     assert number(study_table("main", found), "er").value == (81, pytest.approx(1))
     table = study_table("main", found, "published")
     assert number(table, "er").value == (71, pytest.approx(1))
@@ -155,27 +155,27 @@ def test_each_profile_has_its_own_runs() -> None:
     ids=lambda other: next(iter(other)),
 )
 def test_other_runs_do_not_belong(other: dict[str, Any]) -> None:
-    assert study_table("main", groups([made(**other)])).blocks == ()
-    both = study_table("main", groups([made(low=80), made(low=10, seed=152, **other)]))
+    assert study_table("main", groups([scored_run(**other)])).blocks == ()
+    both = study_table("main", groups([scored_run(low=80), scored_run(low=10, seed=152, **other)]))
     assert number(both, "er").seeds == [142]
 
 
 def test_gem_with_another_gamma_is_no_column() -> None:
-    assert study_table("main", groups([made("er+gem(gamma=0.1)")])).blocks == ()
+    assert study_table("main", groups([scored_run("er+gem(gamma=0.1)")])).blocks == ()
 
 
 # Runs that are smaller than the paper's
 
 
 def test_shortened_runs_are_never_mixed_with_full_ones() -> None:
-    short = [made(low=10, seed=seed, iterations=20) for seed in (142, 152, 162)]
-    table = study_table("main", groups([made(low=80), *short]))
+    short = [scored_run(low=10, seed=seed, iterations=20) for seed in (142, 152, 162)]
+    table = study_table("main", groups([scored_run(low=80), *short]))
     assert number(table, "er").value == (80, None)
     assert number(table, "er").seeds == [142]
 
 
 def test_shortened_runs_are_shown_if_there_are_no_others_and_compared_with_nothing() -> None:
-    table = study_table("main", gathered(seeded("er", [10, 12], iterations=20, tasks=2)))
+    table = study_table("main", grouped(seeded("er", [10, 12], iterations=20, tasks=2)))
     n = number(table, "er")
     assert n.value == (11, pytest.approx(1))
     assert n.difference is None
@@ -188,27 +188,25 @@ def test_shortened_runs_are_shown_if_there_are_no_others_and_compared_with_nothi
 
 
 def test_a_single_task_is_said_as_one() -> None:
-    text = render(study_table("main", gathered(seeded("er", [10, 12], tasks=1))), "md")
+    text = render(study_table("main", grouped(seeded("er", [10, 12], tasks=1))), "md")
     assert "[a] differs from the reference runs: the first task only." in text
-    text = render(study_table("main", gathered(seeded("er", [10, 12], eval_schedule="dense:1:5"))))
+    text = render(study_table("main", grouped(seeded("er", [10, 12], eval_schedule="dense:1:5"))))
     assert "evaluated after a task's first iteration, then every 5 iterations" in text
 
 
 def test_of_shortened_runs_the_longest_are_shown() -> None:
-    runs = [*seeded("er", [10, 12], iterations=20), made(low=50, iterations=200)]
+    runs = [*seeded("er", [10, 12], iterations=20), scored_run(low=50, iterations=200)]
     assert number(study_table("main", groups(runs)), "er").value == (50, None)
 
 
 def test_a_limit_that_limits_nothing_shortens_nothing() -> None:
-    table = study_table("main", gathered(seeded("er", [82, 84], iterations=2000, tasks=3)))
+    table = study_table("main", grouped(seeded("er", [82, 84], iterations=2000, tasks=3)))
     assert number(table, "er").remarks == ()
     assert number(table, "er").difference == pytest.approx(-0.1)
 
 
 def test_min_of_a_thinned_evaluation_is_an_upper_bound() -> None:
-    table = study_table(
-        "main", gathered(seeded("er", [82, 84], [91, 92], eval_schedule="every:10"))
-    )
+    table = study_table("main", grouped(seeded("er", [82, 84], [91, 92], eval_schedule="every:10")))
     low, avg = number(table, "er"), number(table, "er", "avg")
     assert low.bound
     assert not avg.bound
@@ -222,11 +220,14 @@ def test_min_of_a_thinned_evaluation_is_an_upper_bound() -> None:
 
 def test_complete_evaluation_is_preferred_to_more_seeds() -> None:
     thinned = seeded("er", [82, 84, 86], eval_schedule="every:10")
-    assert number(study_table("main", groups([*thinned, made(low=80)])), "er").value == (80, None)
+    assert number(study_table("main", groups([*thinned, scored_run(low=80)])), "er").value == (
+        80,
+        None,
+    )
 
 
 def test_min_on_fewer_images_is_another_quantity() -> None:
-    table = study_table("main", gathered(seeded("er", [82, 84], [91, 92], eval_size=100)))
+    table = study_table("main", grouped(seeded("er", [82, 84], [91, 92], eval_size=100)))
     assert number(table, "er").difference is None
     assert number(table, "er").remarks == ("evaluated on 100 images per task",)
     assert number(table, "er", "avg").difference == pytest.approx(-0.4)
@@ -237,7 +238,7 @@ def test_min_on_fewer_images_is_another_quantity() -> None:
 def test_bf16_counts_as_fp32_unless_audits_found_a_difference_that_counts(different: int) -> None:
     runs = seeded("er", [82, 84], [91, 92], eval_precision="bf16")
     runs[1].summary["audit"] = {"images": 20_000, "differences": different}
-    table = study_table("main", gathered(runs))
+    table = study_table("main", grouped(runs))
     said = ("evaluated in bf16 (3 of 20,000 audited predictions differ from fp32)",)
     assert number(table, "er").remarks == (said if different > 2 else ())
     assert number(table, "er").difference == pytest.approx(83 - 83.1)
@@ -246,7 +247,7 @@ def test_bf16_counts_as_fp32_unless_audits_found_a_difference_that_counts(differ
 
 def test_of_runs_that_count_the_same_those_with_more_seeds_are_shown() -> None:
     rounded = seeded("er", [82, 84, 86], eval_precision="bf16")
-    table = study_table("main", gathered(seeded("er", [80]), rounded))
+    table = study_table("main", grouped(seeded("er", [80]), rounded))
     assert number(table, "er").value == (84, pytest.approx(math.sqrt(4 / 3)))
 
 
@@ -254,7 +255,7 @@ def test_of_runs_that_count_the_same_those_with_more_seeds_are_shown() -> None:
 
 
 def chosen(*runs: list[Run], name: str = "main") -> tuple[Setting, str]:
-    ((setting, why),) = study_table(name, gathered(*runs)).choices.values()
+    ((setting, why),) = study_table(name, grouped(*runs)).choices.values()
     return setting, why
 
 
@@ -287,7 +288,7 @@ def test_the_only_setting_is_taken_and_named() -> None:
     setting, why = chosen(seeded("er", [80], lr=0.05))
     assert setting == Setting(0.05, 128)
     assert why == "the only ones with runs (usually LR 0.1, BS 128)"
-    table = study_table("main", gathered(seeded("er", [80], lr=0.05)))
+    table = study_table("main", grouped(seeded("er", [80], lr=0.05)))
     assert rows(render(table))[1][2:4] == ["0.05", "128"]
     assert number(table, "er").printed is None  # the paper has none for it
 
@@ -319,7 +320,7 @@ def test_the_second_table_goes_by_der_and_bic() -> None:
 
 def test_settings_beyond_the_papers_are_in_the_appendix() -> None:
     runs = (seeded("er", [80]), seeded("er", [81], lr=0.05), seeded("er", [82], batch_size=64))
-    (block,) = study_table("appendix", gathered(*runs)).blocks
+    (block,) = study_table("appendix", grouped(*runs)).blocks
     assert [row.heads[:2] for row in block.rows[::2]] == [
         ("64", "0.1"),
         ("128", "0.1"),
@@ -336,7 +337,7 @@ def test_the_gamma_study() -> None:
         seeded(f"er+gem(gamma={gamma},when=always)", [low - 0.2, low + 0.2])
         for gamma, low in gammas.items()
     ]
-    table = study_table("gamma", gathered(*runs, seeded("er", [82.6, 83.6])))
+    table = study_table("gamma", grouped(*runs, seeded("er", [82.6, 83.6])))
     assert [block.title for block in table.blocks] == ["Rotated MNIST, offline, LR 0.1, BS 128"]
     head, low, paper, difference, *_ = rows(render(table, "md"))
     assert head[1:] == [*(f"γ = {gamma}" for gamma in gammas), "ER"]
@@ -352,7 +353,7 @@ def test_the_gamma_study() -> None:
 def test_the_time_of_training() -> None:
     # er: 10, 12: 11 +- 1. er+gem: 22, 44: 33 +- 11, three times as long; the error of the ratio
     # is 3 sqrt((11 / 33)^2 + (1 / 11)^2) = 1.0366.
-    table = study_table("timing", gathered(timed("er", 10, 12), timed("er+gem", 22, 44)))
+    table = study_table("timing", grouped(timed("er", 10, 12), timed("er+gem", 22, 44)))
     seconds = number(table, "er+gem", "seconds.training")
     times = number(table, "er+gem", "seconds.training/er")
     assert seconds.value == (33, pytest.approx(11))
@@ -377,19 +378,19 @@ def test_the_time_of_training() -> None:
 
 def test_time_is_taken_from_runs_that_were_made_for_it() -> None:
     judged = timed("er", 50, 50, 50, 50, eval_schedule="every:1")
-    table = study_table("timing", gathered(judged, timed("er", 10, 12)))
+    table = study_table("timing", grouped(judged, timed("er", 10, 12)))
     assert number(table, "er", "seconds.training").value == (11, pytest.approx(1))
-    alone = study_table("timing", gathered(judged))
+    alone = study_table("timing", grouped(judged))
     assert number(alone, "er", "seconds.training").value == (50, pytest.approx(0))
 
 
 def test_times_without_er_have_no_ratio() -> None:
-    table = study_table("timing", gathered(timed("er+gem", 22, 44)))
+    table = study_table("timing", grouped(timed("er+gem", 22, 44)))
     assert number(table, "er+gem", "seconds.training/er").value is None
 
 
 def test_times_of_different_machines_are_said_to_be() -> None:
-    table = study_table("timing", gathered(timed("er", 1), timed("er+gem", 2, processor="another")))
+    table = study_table("timing", grouped(timed("er", 1), timed("er+gem", 2, processor="another")))
     assert any("different machines: a processor, another" in note for note in notes(table))
-    same = study_table("timing", gathered(timed("er", 1), timed("er+gem", 2)))
+    same = study_table("timing", grouped(timed("er", 1), timed("er+gem", 2)))
     assert not any("different machines" in note for note in notes(same))

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from toys import class_benchmark, domain_benchmark
+from helpers.benchmarks import class_benchmark, domain_benchmark
 
 import twofold
 from twofold.experiments import checkpoints
@@ -27,7 +27,7 @@ from twofold.method import Method
 from twofold.settings import Settings
 from twofold.training import Training
 
-PLUGIN = Path(__file__).with_name("toy_plugin.py")
+PLUGIN = Path(__file__).parent / "helpers" / "plugin.py"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(PLUGIN.parent)}
 FAMILIES = [
     *(f"{objective}{routine}" for objective in ("er", "joint", "der(beta=0.5)", "bic")

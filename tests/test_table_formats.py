@@ -15,11 +15,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from commandline import Command, one_line
-from handmade import gathered, made, seeded
+from helpers.commandline import Command, one_line
+from helpers.runs import grouped, scored_run, seeded
+from helpers.tables import PRINTED_BOLD, UNLIKE_PRINTED, number, timed
 from hypothesis import given
 from hypothesis import strategies as st
-from tabled import PRINTED_BOLD, UNLIKE_PRINTED, number, timed
 
 from twofold.compare.groups import Group, groups
 from twofold.errors import UserError
@@ -29,8 +29,6 @@ from twofold.experiments.store import Store
 from twofold.report.tables import StudyTable, notes, render, study_table
 from twofold.report.text import latex_text
 
-pytest_plugins = ["commandline_fixtures"]
-
 
 @pytest.fixture(scope="module")
 def small() -> StudyTable:
@@ -39,7 +37,7 @@ def small() -> StudyTable:
         seeded("er+gem", [80, 90], [93, 94]),
         seeded("joint", [86, 87], eval_schedule="every:10"),
     ]
-    return study_table("main", gathered(*runs))
+    return study_table("main", grouped(*runs))
 
 
 def test_json_has_every_number_in_full(small: StudyTable) -> None:
@@ -161,7 +159,7 @@ def test_html_rows_are_as_wide_as_their_head(papers: list[Group]) -> None:
 
 def test_a_hostile_name_stays_text() -> None:
     """Whoever gives away a store can write any name into it."""
-    run = made()
+    run = scored_run()
     hostile = "er'\"><script>alert(1)</script>"
     command = f"twofold run rotated-mnist {shlex.quote(hostile)} --seed 142"
     config = Config(**{**vars(run.config), "method": hostile})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from handmade import made
+from helpers.runs import scored_run
 from rich.console import Console
 from twofold.report.progress import result_text
 
@@ -46,10 +46,10 @@ def test_a_cell(values: list[float], text: str) -> None:
 def test_a_row_a_method_in_the_order_of_first_appearance() -> None:
     assert rows(
         [
-            made("er", 80, 90),
-            made("er+gem", 88, 93),
-            made("er", 84, 94, seed=152),
-            made("er+gem", 90, 95, seed=152),
+            scored_run("er", 80, 90),
+            scored_run("er+gem", 88, 93),
+            scored_run("er", 84, 94, seed=152),
+            scored_run("er+gem", 90, 95, seed=152),
         ]
     ) == [
         "method lr batch MIN AVG projected seeds",
@@ -60,7 +60,9 @@ def test_a_row_a_method_in_the_order_of_first_appearance() -> None:
 
 def test_what_was_trained_otherwise_is_no_other_seed() -> None:
     others = ({"lr": 0.01}, {"batch_size": 10})
-    _, *body = rows([made("er", 80, 90), *(made("er", 60, 70, seed=152, **o) for o in others)])
+    _, *body = rows(
+        [scored_run("er", 80, 90), *(scored_run("er", 60, 70, seed=152, **o) for o in others)]
+    )
     assert body == [
         "er 0.1 128 80.0 90.0 0.0% 1",
         "er 0.01 128 60.0 70.0 0.0% 1",
@@ -69,7 +71,9 @@ def test_what_was_trained_otherwise_is_no_other_seed() -> None:
 
 
 def test_what_else_tells_rows_apart_has_a_column() -> None:
-    assert rows([made("er", 80, 90), made("er", 60, 70, momentum=0.5, memory_per_class=10)]) == [
+    assert rows(
+        [scored_run("er", 80, 90), scored_run("er", 60, 70, momentum=0.5, memory_per_class=10)]
+    ) == [
         "method lr batch memory per class momentum MIN AVG projected seeds",
         "er 0.1 128 100 0.9 80.0 90.0 0.0% 1",
         "er 0.1 128 10 0.5 60.0 70.0 0.0% 1",
@@ -78,7 +82,7 @@ def test_what_else_tells_rows_apart_has_a_column() -> None:
 
 def test_a_table_a_benchmark_mode_and_profile() -> None:
     others = ({"mode": "online"}, {"profile": "published"}, {"benchmark": "split-cifar100"})
-    tables = summary_tables(groups([made(), *(made(**other) for other in others)]))
+    tables = summary_tables(groups([scored_run(), *(scored_run(**other) for other in others)]))
     assert [table.title for table in tables] == [
         "rotated-mnist, offline, profile paper",
         "rotated-mnist, online, profile paper",
@@ -89,7 +93,7 @@ def test_a_table_a_benchmark_mode_and_profile() -> None:
 
 
 def projecting(share: float, **options: object) -> Run:
-    run = made("gem", **options)
+    run = scored_run("gem", **options)
     run.summary["projected"] = share
     return run
 
@@ -101,25 +105,28 @@ def test_projected_is_the_mean_share_of_iterations() -> None:
 
 def test_diverged_runs_are_marked() -> None:
     _, row = rows(
-        [made("er", 10, 9.8, diverged=True), *(made("er", 80, 90, seed=s) for s in (152, 162))]
+        [
+            scored_run("er", 10, 9.8, diverged=True),
+            *(scored_run("er", 80, 90, seed=s) for s in (152, 162)),
+        ]
     )
     assert row.endswith(" 3 (1 diverged)")
 
 
 def test_a_single_task_has_no_min() -> None:
-    _, row = rows([made("er", None, 90)])
+    _, row = rows([scored_run("er", None, 90)])
     assert row == "er 0.1 128 - 90.0 0.0% 1"
 
 
 def test_min_of_a_thinned_evaluation_is_an_upper_bound() -> None:
-    _, row = rows([made("er", 80, 90, eval_schedule="every:10")])
+    _, row = rows([scored_run("er", 80, 90, eval_schedule="every:10")])
     assert row == "er 0.1 128 ≤ 80.0 90.0 0.0% 1"
 
 
 def test_a_row_a_run() -> None:
     console = Console(file=io.StringIO(), width=150)
     with console.capture() as captured:
-        console.print(run_table([made("er", 80, 90), made("gem", None, 70)]))
+        console.print(run_table([scored_run("er", 80, 90), scored_run("gem", None, 70)]))
     lines = [" ".join(line.split()[1:]) for line in captured.get().splitlines()]
     assert "rotated-mnist offline er paper 0.1 128 142 80.0 90.0" in lines
     assert "rotated-mnist offline gem paper 0.1 128 142 - 70.0" in lines
@@ -128,13 +135,13 @@ def test_a_row_a_run() -> None:
 def test_a_long_method_is_told_from_another_in_a_narrow_terminal() -> None:
     """Eighty columns is also what a file or a pipe gets."""
     start = "er+gem(gamma=0.25,when=always,rule=added,references=cumulative"
-    text = shown([made(f"{start},ridge=0.{k})", 80, 90) for k in (1, 2)], width=80)
+    text = shown([scored_run(f"{start},ridge=0.{k})", 80, 90) for k in (1, 2)], width=80)
     assert "0.1)" in text
     assert "0.2)" in text
 
 
 def test_the_line_about_a_finished_run() -> None:
-    assert result_text(made("er", 83.149, 93.55)) == "MIN 83.1  AVG 93.5"
-    assert result_text(made("er", 80, 90, eval_schedule="dense")) == "MIN ≤ 80.0  AVG 90.0"
-    assert result_text(made("er", None, 93.6, eval_schedule="every:2")) == "MIN -  AVG 93.6"
-    assert result_text(made("er", 9.8, 9.8, diverged=True)) == "MIN 9.8  AVG 9.8  diverged"
+    assert result_text(scored_run("er", 83.149, 93.55)) == "MIN 83.1  AVG 93.5"
+    assert result_text(scored_run("er", 80, 90, eval_schedule="dense")) == "MIN ≤ 80.0  AVG 90.0"
+    assert result_text(scored_run("er", None, 93.6, eval_schedule="every:2")) == "MIN -  AVG 93.6"
+    assert result_text(scored_run("er", 9.8, 9.8, diverged=True)) == "MIN 9.8  AVG 9.8  diverged"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from toys import class_benchmark
+from helpers.benchmarks import class_benchmark
 
 import twofold
 

@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 import torch
+from helpers.benchmarks import class_benchmark
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toys import class_benchmark
 
 import twofold
 from twofold.errors import UserError

@@ -9,10 +9,10 @@ import math
 import numpy as np
 import pytest
 import torch
+from helpers.benchmarks import class_benchmark, domain_benchmark
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.optim.swa_utils import AveragedModel
-from toys import class_benchmark, domain_benchmark
 
 import twofold
 from twofold.errors import UserError

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commandline import Command, one_line
-from handmade import gathered, made, seeded
+from helpers.benchmarks import domain_benchmark
+from helpers.commandline import Command, one_line
+from helpers.runs import grouped, scored_run, seeded
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special
-from toys import domain_benchmark
 
 import twofold as package
 from twofold.compare.groups import groups
@@ -28,8 +28,6 @@ from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
 from twofold.report.verdicts import render
 
-pytest_plugins = ["commandline_fixtures"]
-
 PLAIN = [80.0, 80.0, 80.0]
 
 
@@ -37,7 +35,7 @@ def against(differences: list[float], **options: Any) -> Verdict:
     """The verdict on H1 of er+gem that differs so much from er."""
     plain = seeded("er", [80.0] * len(differences), **options)
     routine = seeded("er+gem", [80.0 + d for d in differences], **options)
-    return next(v for v in verdicts(gathered(plain, routine)) if v.hypothesis == "H1")
+    return next(v for v in verdicts(grouped(plain, routine)) if v.hypothesis == "H1")
 
 
 # The statistics
@@ -133,8 +131,8 @@ def test_the_intervals_hold_together_and_nothing_is_shown_where_there_is_nothing
 
 def test_each_routine_with_plain_sgd_by_seed() -> None:
     plain = seeded("er", [80, 70, 90, 60])
-    routine = [*seeded("er+gem", [82, 73, 94])[1:], made("er+gem", 50, 60, seed=999)]
-    one, three = verdicts(gathered(plain, routine))
+    routine = [*seeded("er+gem", [82, 73, 94])[1:], scored_run("er+gem", 50, 60, seed=999)]
+    one, three = verdicts(grouped(plain, routine))
     assert (one.hypothesis, one.metric) == ("H1", "min")
     assert (three.hypothesis, three.metric) == ("H3", "avg")
     assert one.seeds == (152, 162)
@@ -152,7 +150,7 @@ def test_each_routine_with_plain_sgd_by_seed() -> None:
 def test_min_in_both_modes_and_avg_in_each() -> None:
     online = {"mode": "online"}
     found = verdicts(
-        gathered(
+        grouped(
             seeded("er", PLAIN),
             seeded("er+gem", [81, 82, 83]),
             seeded("er", PLAIN, **online),
@@ -170,7 +168,7 @@ def test_min_in_both_modes_and_avg_in_each() -> None:
 def test_the_objective_must_be_the_same() -> None:
     runs = [seeded(m, PLAIN) for m in ("finetune", "er", "joint", "der", "der(beta=0.5)")]
     runs += [seeded(m, [81, 82, 84]) for m in ("gem", "er+gem", "joint+agem", "der(beta=0.5)+agem")]
-    pairs = [(v.objective, v.routine) for v in verdicts(gathered(*runs)) if v.hypothesis == "H1"]
+    pairs = [(v.objective, v.routine) for v in verdicts(grouped(*runs)) if v.hypothesis == "H1"]
     assert pairs == [
         ("finetune", "gem"),
         ("er", "gem"),
@@ -197,7 +195,7 @@ def test_the_objective_must_be_the_same() -> None:
     ids=lambda other: next(iter(other)),
 )
 def test_so_must_everything_else(other: dict[str, Any]) -> None:
-    found = gathered(seeded("er", PLAIN, **other), seeded("er+gem", [81, 82, 84]))
+    found = grouped(seeded("er", PLAIN, **other), seeded("er+gem", [81, 82, 84]))
     assert verdicts(found) == []
     (sentence,) = unpaired(found)
     assert (
@@ -210,7 +208,7 @@ def test_so_must_everything_else(other: dict[str, Any]) -> None:
 
 def test_the_precision_of_the_evaluation_may_differ() -> None:
     rounded = seeded("er+gem", [81, 82, 84], eval_precision="bf16")
-    found = gathered(seeded("er", PLAIN), rounded)
+    found = grouped(seeded("er", PLAIN), rounded)
     assert unpaired(found) == []
     assert len(verdicts(found)) == 2
 
@@ -218,7 +216,7 @@ def test_the_precision_of_the_evaluation_may_differ() -> None:
 def test_the_published_er_and_er_gem_have_different_memories() -> None:
     """Their difference is not GEM's doing alone, so there is no verdict, and the way to one."""
     published = {"profile": "published"}
-    found = gathered(seeded("er", PLAIN, **published), seeded("er+gem", [81, 82, 84], **published))
+    found = grouped(seeded("er", PLAIN, **published), seeded("er+gem", [81, 82, 84], **published))
     assert verdicts(found) == []
     (sentence,) = unpaired(found)
     assert "--profile published --memory-grouping class-task" in sentence
@@ -231,17 +229,17 @@ def test_the_published_er_and_er_gem_have_different_memories() -> None:
 def test_the_published_joint_and_joint_gem_store_otherwise() -> None:
     """The partner that is missing is said so that the command makes it: with keep=none."""
     gem = seeded("joint+gem", [81, 82, 84], profile="published")
-    (sentence,) = unpaired(gathered(gem, seeded("joint", PLAIN, profile="published")))
+    (sentence,) = unpaired(grouped(gem, seeded("joint", PLAIN, profile="published")))
     assert "run rotated-mnist 'joint(keep=none)'" in sentence
     asked = {"profile": "published", "memory_grouping": "class-task"}
     assert asked["memory_grouping"] in sentence
-    assert unpaired(gathered(gem, seeded("joint(keep=none)", PLAIN, **asked))) == []
+    assert unpaired(grouped(gem, seeded("joint(keep=none)", PLAIN, **asked))) == []
 
 
 def test_reservations_about_plain_sgds_runs_are_said_too() -> None:
     plain = seeded("er", PLAIN, eval_precision="bf16")
     plain[0].summary["audit"] = {"images": 2000, "differences": 500}
-    (found, _) = verdicts(gathered(plain, seeded("er+gem", [81, 82, 84])))
+    (found, _) = verdicts(grouped(plain, seeded("er+gem", [81, 82, 84])))
     assert "500 of 2,000 audited predictions differ from fp32" in found.sentence
 
 
@@ -249,7 +247,7 @@ def test_comparisons_that_look_alike_are_told_apart() -> None:
     small = {"memory_per_class": 50}
     runs = [seeded("er", PLAIN), seeded("er", PLAIN, **small), seeded("er+gem", [81, 82, 84])]
     runs.append(seeded("er+gem", [82, 84, 83], **small))
-    sentences = [v.sentence for v in verdicts(gathered(*runs)) if v.hypothesis == "H1"]
+    sentences = [v.sentence for v in verdicts(grouped(*runs)) if v.hypothesis == "H1"]
     assert [" With memory per class 100." in sentences[0], " class 50." in sentences[1]] == [
         True
     ] * 2
@@ -265,19 +263,19 @@ def test_an_objective_that_is_not_at_hand_has_verdicts_all_the_same() -> None:
         method = config.method.replace("er", "mine(share=0.5)")
         return replace(run, config=replace(config, method=method, components=components))
 
-    found = verdicts(gathered(*([renamed(run) for run in own] for own in runs)))
+    found = verdicts(grouped(*([renamed(run) for run in own] for own in runs)))
     assert [(v.objective, v.routine) for v in found] == [("mine(share=0.5)", "gem")] * 2
 
 
 def test_no_seed_in_common_is_no_pair() -> None:
-    found = groups([made("er", seed=1), made("er+gem", seed=2)])
+    found = groups([scored_run("er", seed=1), scored_run("er+gem", seed=2)])
     assert verdicts(found) == []
     assert len(unpaired(found)) == 1
 
 
 def test_a_plugin_does_nothing_to_plain_sgd(half: Path, registries: None) -> None:
     plugin = {"plugins": [str(half)]}
-    found = gathered(seeded("er", PLAIN), seeded("er+half", [81, 82, 84], **plugin))
+    found = grouped(seeded("er", PLAIN), seeded("er+half", [81, 82, 84], **plugin))
     assert {v.routine for v in verdicts(found)} == {"half"}
 
 
@@ -286,7 +284,7 @@ def test_a_family_is_a_hypothesis_and_a_profile() -> None:
     paper = [seeded("er", PLAIN), *(seeded(m, [81, 82, 84]) for m in methods)]
     one = {"benchmark": "domain-cifar100", "profile": "published"}
     published = [seeded("er", PLAIN, **one), seeded("er+gem", [81, 82, 84], **one)]
-    found = verdicts(gathered(*paper, *published))
+    found = verdicts(grouped(*paper, *published))
     assert {(v.hypothesis, v.profile): v.family for v in found} == {
         ("H1", "paper"): 3,
         ("H1", "published"): 1,
@@ -302,7 +300,7 @@ def test_a_family_is_a_hypothesis_and_a_profile() -> None:
 
 def test_comparisons_with_too_few_seeds_are_none() -> None:
     runs = [seeded("er", PLAIN), seeded("er+gem", [81, 82, 84]), seeded("er+agem", [81, 82])]
-    found = [v for v in verdicts(gathered(*runs)) if v.hypothesis == "H1"]
+    found = [v for v in verdicts(grouped(*runs)) if v.hypothesis == "H1"]
     assert {v.routine: v.family for v in found} == {"gem": 1, "agem": 1}
 
 
@@ -314,7 +312,7 @@ def test_the_setting_at_which_plain_sgd_ends_highest_counts() -> None:
         seeded("er+gem", [81, 82, 84], lr=0.01),
         seeded("er", PLAIN, [95, 95, 95], lr=0.001),  # without a partner
     ]
-    found = gathered(*runs)
+    found = grouped(*runs)
     assert [v.lr for v in verdicts(found)] == [0.01, 0.01]
     every = verdicts(found, all_settings=True)
     assert [(v.hypothesis, v.lr, v.family) for v in every] == [
@@ -330,7 +328,7 @@ def test_full_runs_go_before_smaller_ones() -> None:
     runs = [seeded("er", PLAIN), seeded("er+gem", [81, 82, 84])]
     for options in small:
         runs += [seeded("er", [70.0] * 5, **options), seeded("er+gem", [90.0] * 5, **options)]
-    low, _ = verdicts(gathered(*runs))
+    low, _ = verdicts(grouped(*runs))
     assert low.differences == (1, 2, 4)
 
 
@@ -419,7 +417,7 @@ def test_where_holm_sees_more_than_the_interval_it_is_said() -> None:
             seeded("er+gem", [80 + d for d in clear]),
             seeded("er+agem", [80 + d for d in other]),
         ]
-        verdict = next(v for v in verdicts(gathered(*runs)) if v.routine == "agem")
+        verdict = next(v for v in verdicts(grouped(*runs)) if v.routine == "agem")
         if verdict.p_corrected < 0.05:
             break
     assert verdict.interval[0] < 0
@@ -429,7 +427,7 @@ def test_where_holm_sees_more_than_the_interval_it_is_said() -> None:
 
 def test_min_of_a_thinned_evaluation_is_said_to_be_rough() -> None:
     low, avg = verdicts(
-        gathered(
+        grouped(
             seeded("er", PLAIN, eval_schedule="every:10"),
             seeded("er+gem", [81, 82, 84], eval_schedule="every:10"),
         )

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import quadprog
 import torch
+from helpers.benchmarks import class_benchmark, domain_benchmark
 from torch import nn
 from torch.nn import functional as F
-from toys import class_benchmark, domain_benchmark
 
 from twofold import Benchmark, Method
 from twofold.objectives import Draw

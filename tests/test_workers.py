@@ -14,11 +14,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import torch
-from commandline import Command, Outcome, leftovers, one_line, runs_in, start, tiny
+from helpers.commandline import Command, Outcome, leftovers, one_line, runs_in, start, tiny
 
 from twofold import Run
-
-pytest_plugins = ("commandline_fixtures",)
 
 Begin = Callable[..., subprocess.Popen[str]]
 

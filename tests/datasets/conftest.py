@@ -6,9 +6,8 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import publishers
 import pytest
-import servers
+from helpers import publishers, servers
 
 
 @pytest.fixture(autouse=True)

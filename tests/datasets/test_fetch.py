@@ -13,9 +13,9 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import publishers
 import pytest
-from servers import Server
+from helpers import publishers
+from helpers.servers import Server
 
 from twofold.datasets import cifar100, fetch, get, load, mnist
 from twofold.errors import UserError

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import publishers
 import pytest
+from helpers import publishers
 from PIL import Image
 
 from twofold.datasets import check, cifar100, load, mini_imagenet, mnist

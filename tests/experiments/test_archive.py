@@ -13,16 +13,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from commandline import Command, one_line
-from crashes import every_crash
-from made_runs import gap_accuracies, made_run
+from helpers.commandline import Command, one_line
+from helpers.crashes import every_crash
+from helpers.runs import curve_run, gap_accuracies
 
 from twofold import Run, Store, UserError
 from twofold.experiments import archive as module
 from twofold.experiments.archive import Archive
 from twofold.experiments.export import export
-
-pytest_plugins = ("commandline_fixtures",)
 
 FIGURE = "figure gap rotated-mnist --methods er+ema(0.9)"
 FILES = ["checksums.json", "curves.parquet", "runs.jsonl", "store.json"]
@@ -30,7 +28,7 @@ FILES = ["checksums.json", "curves.parquet", "runs.jsonl", "store.json"]
 
 def full_run(method: str, seed: int, tasks: int = 3, **options: str) -> Run:
     """A run with losses, infinities, and NaN of more than one kind."""
-    run = made_run(method, gap_accuracies(60, tasks, seed), seed, tasks=tasks, **options)
+    run = curve_run(method, gap_accuracies(60, tasks, seed), seed, tasks=tasks, **options)
     odd = np.full(60, np.nan, np.float32)
     odd.view(np.uint32)[::2] += 1  # NaN with a different payload
     odd[5:8] = -0.0, np.inf, -np.inf

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_runs import gap_accuracies, made_run
+from helpers.runs import curve_run, gap_accuracies
 
 from twofold import Run, Store, UserError
 from twofold.experiments import runs as module
@@ -18,17 +18,19 @@ from twofold.experiments.columns import StoredColumns
 from twofold.experiments.runs import Runs
 
 
-def run_of(method: str = "er", seed: int = 142, **options: Any) -> Run:
-    return made_run(method, gap_accuracies(60, 3, seed), seed, **options)
+def example_run(method: str = "er", seed: int = 142, **options: Any) -> Run:
+    return curve_run(method, gap_accuracies(60, 3, seed), seed, **options)
 
 
 @pytest.fixture
 def several() -> Runs:
-    return Runs(run_of(method, seed) for method in ("er", "er+gem") for seed in (142, 152, 162))
+    return Runs(
+        example_run(method, seed) for method in ("er", "er+gem") for seed in (142, 152, 162)
+    )
 
 
 def test_a_run_is_one_line() -> None:
-    run = run_of("er+gem")
+    run = example_run("er+gem")
     expected = f"MIN {run.min:.1f}, AVG {run.avg:.1f}"
     assert repr(run) == f"Run(er+gem on rotated-mnist, offline, seed 142: {expected})"
     single = dataclasses.replace(run, summary={**run.summary, "min": None, "avg": 93.57})
@@ -38,7 +40,7 @@ def test_a_run_is_one_line() -> None:
 
 
 def test_curves_are_a_frame_of_the_columns() -> None:
-    run = run_of()
+    run = example_run()
     assert list(run.curves.columns) == list(run.columns)
     for name, column in run.columns.items():
         assert run.curves[name].to_numpy().tobytes() == column.tobytes()
@@ -51,7 +53,7 @@ def test_columns_are_read_when_they_are_needed(
     read: list[Path] = []
     original = module.read_parquet
     monkeypatch.setattr(module, "read_parquet", lambda file: (read.append(file), original(file))[1])
-    folder = Store(tmp_path).save(run_of())
+    folder = Store(tmp_path).save(example_run())
     (run,) = Store(tmp_path).runs()
     assert repr(run)
     assert run.min is not None
@@ -63,10 +65,10 @@ def test_columns_are_read_when_they_are_needed(
 
 
 def test_a_loaded_run_knows_its_folder_and_can_be_sent_to_a_process(tmp_path: Path) -> None:
-    folder = Store(tmp_path).save(run_of())
+    folder = Store(tmp_path).save(example_run())
     run = Run.load(folder)
     assert run.folder == folder
-    assert run.name == folder.name == run_of().name
+    assert run.name == folder.name == example_run().name
     sent = pickle.loads(pickle.dumps(run))
     assert np.array_equal(sent.columns["task"], run.columns["task"])
 
@@ -89,7 +91,7 @@ def test_several_runs_are_one_line(several: Runs) -> None:
     assert repr(several) == "Runs(6 runs: er, er+gem on rotated-mnist)"
     assert repr(several[:1]) == "Runs(1 run: er on rotated-mnist)"
     assert repr(Runs()) == "Runs(0 runs)"
-    many = Runs(run_of(f"er+clip({k}.5)") for k in range(1, 7))
+    many = Runs(example_run(f"er+clip({k}.5)") for k in range(1, 7))
     assert repr(many).endswith("er+clip(limit=4.5) and 2 more on rotated-mnist)")
 
 
@@ -101,7 +103,7 @@ def test_measures_are_a_row_per_run(several: Runs) -> None:
 
 
 def test_options_that_tell_runs_apart_are_columns(several: Runs) -> None:
-    both = several + Runs([run_of(lr=0.02, momentum=0.5)])
+    both = several + Runs([example_run(lr=0.02, momentum=0.5)])
     first = ["benchmark", "mode", "method", "seed", "lr", "momentum"]
     assert list(both.measures.columns[:6]) == first
     curves = both.curves
@@ -113,14 +115,14 @@ def test_options_that_tell_runs_apart_are_columns(several: Runs) -> None:
 
 
 def test_runs_of_different_lengths_share_a_frame() -> None:
-    short = made_run("er", gap_accuracies(20, 2, 1), 142, tasks=2)
-    curves = Runs([run_of(), short]).curves
+    short = curve_run("er", gap_accuracies(20, 2, 1), 142, tasks=2)
+    curves = Runs([example_run(), short]).curves
     assert len(curves) == 80
     assert curves["accuracy_3"].isna().sum() >= 20
 
 
 def test_html_of_a_run_has_its_numbers() -> None:
-    run = run_of("er+gem")
+    run = example_run("er+gem")
     html = run._repr_html_()
     assert f"<td>{run.min:.1f}</td><td>{run.avg:.1f}</td>" in html
     assert "<td>rotated-mnist</td><td>offline</td><td>er+gem</td><td>142</td>" in html
@@ -139,7 +141,7 @@ def test_html_of_several_runs_has_means_and_standard_errors(several: Runs) -> No
 
 
 def test_html_escapes_what_runs_contain() -> None:
-    run = run_of()
+    run = example_run()
     evil = dataclasses.replace(run.config, benchmark="<script>alert(1)</script>", profile="a&b")
     changed = dataclasses.replace(run, config=evil)
     for html in (changed._repr_html_(), Runs([run, changed])._repr_html_()):

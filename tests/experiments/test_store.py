@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from crashes import every_crash
-from made_runs import gap_accuracies, made_run
+from helpers.crashes import every_crash
+from helpers.runs import curve_run, gap_accuracies
 
 from twofold import Config, Run, Store, UserError
 from twofold.experiments import files, store, weights
@@ -21,7 +21,7 @@ STATE = {"fc.weight": torch.arange(6.0).reshape(2, 3), "fc.bias": torch.zeros(2)
 
 
 def run_with(avg: float, seed: int = 142, **options: object) -> Run:
-    run = made_run("er", gap_accuracies(60, 3, int(avg)), seed, **options)
+    run = curve_run("er", gap_accuracies(60, 3, int(avg)), seed, **options)
     return dataclasses.replace(run, summary={**run.summary, "avg": avg})
 
 

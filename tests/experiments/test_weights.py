@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from made_runs import gap_accuracies, made_run
+from helpers.benchmarks import class_benchmark
+from helpers.runs import curve_run, gap_accuracies
 from torch import nn
-from toys import class_benchmark
 
 import twofold
 from twofold import Run, Store, UserError
@@ -114,7 +114,7 @@ def test_weights_of_a_different_network_are_refused(
 
 
 def mnist_run(**states: weights.State) -> Run:
-    run = made_run("er+gem", gap_accuracies(60, 3, 1))
+    run = curve_run("er+gem", gap_accuracies(60, 3, 1))
     return dataclasses.replace(run, states={k.replace("_", "-"): v for k, v in states.items()})
 
 

@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commandline import TINY, Outcome, one_line
+from helpers.commandline import TINY, Outcome, one_line
 
 import twofold
-
-pytest_plugins = ["commandline_fixtures"]
 
 TASKS, SEEDS = 2, 3
 FILES = {

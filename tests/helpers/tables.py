@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from handmade import made
-
+from helpers.runs import scored_run
 from twofold.compare.groups import Group, groups
 from twofold.experiments.runs import Run
 from twofold.papers.hess2024.reference import FILES
@@ -59,7 +58,7 @@ def papers_grid() -> list[Group]:
         for seed, sign in ((142, -1), (152, 1)):
             low, avg = (mean + sign * sem for mean, sem in (values["MIN"], values["AVG"]))
             setting = {"mode": mode, "lr": float(lr), "batch_size": int(batch_size)}
-            runs.append(made(method, low, avg, benchmark=benchmark, seed=seed, **setting))
+            runs.append(scored_run(method, low, avg, benchmark=benchmark, seed=seed, **setting))
     return groups(runs)
 
 
@@ -94,4 +93,4 @@ TIMED = {"benchmark": "split-cifar100", "mode": "online", "eval_schedule": "ever
 def timed(method: str, *seconds: float, **options: Any) -> list[Run]:
     wanted = {**TIMED, **options}
     pairs = zip((142, 152, 162, 172, 182), seconds, strict=False)
-    return [made(method, seed=seed, seconds=each, **wanted) for seed, each in pairs]
+    return [scored_run(method, seed=seed, seconds=each, **wanted) for seed, each in pairs]

@@ -8,8 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from toys import class_benchmark
-
+from helpers.benchmarks import class_benchmark
 from twofold import Recipe, Routine
 
 

@@ -6,35 +6,27 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_runs import made_run
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
+from helpers.runs import curve_run
 from twofold import Run, Store
 
 BLACK, ORANGE, BLUE, GREEN = "#000000", "#d55e00", "#0072b2", "#009e73"
 nan = np.nan
 
 
-def made(method: str, accuracies: list, *, seed=142, projected=None, metrics=None, **options):
-    """A run by hand: `accuracies` has a list of task 1's, 2's, ... as long as the run."""
-    run = made_run(method, accuracies, seed, **options)
-    summary = {**run.summary, **dict(zip(("min", "avg"), metrics or (), strict=False))}
-    flags = np.array(projected or [0.0] * len(accuracies[0]), np.float32)
-    return Run(run.config, summary, {**run.columns, "projected": flags})
-
-
 def two_tasks(method: str, first: list, seed=142, **more):
     """Two tasks; of the second only that it has numbers."""
     half = len(first) // 2
-    return made(method, [first, [nan] * half + [50.0] * half], seed=seed, **more)
+    return curve_run(method, [first, [nan] * half + [50.0] * half], seed=seed, **more)
 
 
 def stored(runs: list[Run], folder: Path) -> list[Run]:
     for run in runs:
         Store(folder).save(run)
-    return Store(folder).runs()
+    return list(Store(folder).runs())
 
 
 def panels(figure: Figure, kind: str, column: int = 0) -> list[Axes]:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commandline import HALF, PER_CLASS, TINY, Command, Outcome, tiny
 
+from helpers.commandline import HALF, PER_CLASS, TINY, Command, Outcome, tiny
 from twofold.cli import main
 from twofold.experiments import estimate, local
 from twofold.experiments.config import Config
