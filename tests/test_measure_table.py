@@ -40,7 +40,7 @@ def trained(
             columns |= {f"{kind}_{k + 1}": accuracy[:, k] - drop for k in range(3)}
             added[f"{kind}_after_task"] = [[a - drop for a in after] for after in FINAL]
     one = scored_run(method, **more)
-    return dataclasses.replace(one, curves=columns, summary={**one.summary, **added})
+    return dataclasses.replace(one, columns=columns, summary={**one.summary, **added})
 
 
 def table(*runs: Run) -> StudyTable:

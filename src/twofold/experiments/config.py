@@ -52,8 +52,10 @@ class Config(Request):
         every = known.pop("eval_every", 1)  # before schedules were written as `every:10`
         if every != 1:
             known["eval_schedule"] = f"every:{every}"
-        known.pop("reset_momentum", None)  # now the routine momentum-reset
         known["components"] = [(name, dict(own)) for name, own in known["components"]]
+        if known.pop("reset_momentum", False):  # before it was a routine
+            known["components"].append(("momentum-reset", {}))
+            known["method"] += "+momentum-reset"
         return cls(**known)
 
     def make_components(self) -> tuple[Objective, list[Routine]]:

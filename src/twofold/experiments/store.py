@@ -5,7 +5,7 @@
     STORE/.work/<identity>/             a run that is being trained: its checkpoint and log
     STORE/.work/<identity>.claim        locked by the process that trains it
     STORE/.work/.<identity>-<random>/   a complete run while it is written
-    STORE/.work/<name>.old              a run that is being replaced, if folders cannot be swapped
+    STORE/.work/.<name>.old             a run that is being replaced, if folders cannot be swapped
     STORE/.damaged/                     run folders that were found damaged, set aside
 
 A run is either complete or not there: its folder is written under a different name and renamed.
@@ -44,6 +44,7 @@ from twofold.experiments.config import Config
 from twofold.experiments.files import digest, exchange, replace_file, sync, sync_names
 from twofold.experiments.files import writing as writing
 from twofold.experiments.runs import CONFIG, SUMMARY, Run, Runs
+from twofold.experiments.weights import FOLDER as WEIGHTS
 from twofold.experiments.weights import written
 from twofold.locks import try_lock
 
@@ -163,7 +164,7 @@ class Store:
 
     def _replace(self, new: Path, folder: Path) -> bool:
         """Replace a folder in two steps. `_restore` undoes the first if the second never comes."""
-        aside = self._place_of(f"{folder.name}.old")
+        aside = self._aside(folder)
         shutil.rmtree(aside, ignore_errors=True)
         folder.rename(aside)
         try:
@@ -177,10 +178,13 @@ class Store:
         shutil.rmtree(aside, ignore_errors=True)
         return True
 
+    def _aside(self, folder: Path) -> Path:
+        return self._place_of(f".{folder.name}.old")
+
     def _restore(self) -> None:
         """Put runs back whose replacement was interrupted."""
-        for aside in self._place_of("").glob("*.old"):
-            folder = self.folder / aside.name.removesuffix(".old")
+        for aside in self._place_of("").glob(".*.old"):
+            folder = self.folder / aside.name[1:].removesuffix(".old")
             if not folder.exists():
                 with contextlib.suppress(OSError):
                     aside.rename(folder)
@@ -271,6 +275,7 @@ class Store:
                 "keep to a new one, with `twofold runs export --to DIR`"
             )
         with writing(self.folder):
+            shutil.rmtree(self._aside(folder), ignore_errors=True)
             shutil.rmtree(folder)
 
     def _place_of(self, identity: str) -> Path:
@@ -313,12 +318,16 @@ def _keep_weights(old: Iterable[Path], new: Path) -> None:
     """Copy the weights of an old run with the same curves if the new one has none."""
     for folder in old:
         names = written(folder)
-        if names and not written(new) and digest(folder / CURVES) == digest(new / CURVES):
-            with contextlib.suppress(DamagedRunError):
-                check(folder)
+        if not names or written(new):
+            continue
+        try:
+            check(folder)
+            if digest(folder / CURVES) == digest(new / CURVES):
                 (new / names[0]).parent.mkdir()
                 for name in names:
                     shutil.copyfile(folder / name, new / name)
+        except (DamagedRunError, FileNotFoundError):  # another process may replace it, too
+            shutil.rmtree(new / WEIGHTS, ignore_errors=True)
 
 
 def check(folder: Path, names: Iterable[str] | None = None) -> None:
