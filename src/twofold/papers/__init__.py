@@ -87,10 +87,6 @@ class Catalogue(Mapping[str, T]):
         shared = sum(other == name for _, other in self._entries) > 1
         return f"{paper}/{name}" if shared else name
 
-    def paper(self, name: str) -> str:
-        """Return the paper that an entry comes from."""
-        return self._key(name)[0]
-
     def find(self, name: str) -> T:
         """Return an entry; raise UserError if there is none, or if papers share the name."""
         return self._entries[self._key(name)]

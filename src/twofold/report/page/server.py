@@ -1,4 +1,4 @@
-"""Watching a study: the page, served to this machine alone, made again as runs finish."""
+"""The page, served to this machine alone and rebuilt as runs finish."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from twofold.report.page.document import as_json, document
 HOST, PORT = "127.0.0.1", 8000
 HEADERS = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "frame-ancestors 'none'",  # more to what the page says itself
+    "Content-Security-Policy": "frame-ancestors 'none'",  # in addition to the page's own policy
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -38,11 +38,11 @@ class Watched:
         self._made = ("", "")
 
     def contents(self) -> tuple[str, str]:
-        """Made again only if the store's folder has changed."""
+        """Return contents and tag, rebuilt only if the store's folder has changed."""
         with self._lock:
             seen = _seen(self._store.folder)
             if seen != self._seen:
-                folder = self._store.folder  # may be gone: somebody may be about to make it anew
+                folder = self._store.folder  # may be gone: somebody may be replacing it
                 runs = self._store.runs() if folder.is_dir() else []
                 text = as_json(page_contents(runs, str(folder), seen[1], self._known))
                 self._made = text, hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -51,7 +51,7 @@ class Watched:
 
 
 def _seen(folder: Path) -> tuple[frozenset[tuple[str, int]], int]:
-    """What there is: run folders with the times of their last change; how many runs are begun."""
+    """Return run folders with the times of their last change, and the number of runs begun."""
     runs = [(e.name, e.stat().st_mtime_ns) for e in _folders(folder)]
     return frozenset(runs), len(_folders(folder / ".work"))
 
@@ -65,7 +65,7 @@ def _folders(folder: Path) -> list[os.DirEntry[str]]:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Two addresses, for reading alone."""
+    """Two addresses, for reading only."""
 
     server_version, sys_version = "twofold", ""
 
@@ -110,11 +110,11 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: the page asks all the time."""
+        """Log nothing: the page asks all the time."""
 
 
 def page_server(store: Store, port: int | None = None) -> ThreadingHTTPServer:
-    """A server of the store's page on a port, or on the usual one, if it is free, or any other."""
+    """Return a server on a port; if none is given, on the usual one or any free one."""
     handler = partial(Handler, Watched(store))
     for attempt in (PORT, 0) if port is None else (port,):
         try:

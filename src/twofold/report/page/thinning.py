@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-DENSE = 60  # evaluations kept after a task switch: what one sees when one zooms in on it
+DENSE = 60  # evaluations kept after a task switch, where readers zoom in
 
 Rows = NDArray[np.intp]
 Values = NDArray[np.floating[Any]]
 
 
 def thin(learned: NDArray[Any], values: Values, buckets: int, dense: int = DENSE) -> Rows:
-    """The rows of a curve to keep, in order; all have a value.
+    """Return the rows of a curve to keep, in order; all have a value.
 
     learned: the task that was being learned at each row.
     values: NaN where the curve was not evaluated.
-    buckets: how many parts the curve is cut into (at least one a segment), each of which keeps its
-    lowest and its highest point. Twice as many as pixels across show all that can be seen.
-    dense: so many first values of each segment are kept, too.
+    buckets: the number of parts that the curve is cut into (at least one per segment), each of
+    which keeps its lowest and its highest point.
+    dense: the number of first values that are kept of each segment.
     """
     rows = np.flatnonzero(~np.isnan(values))
     if not len(rows):
@@ -39,7 +39,7 @@ def thin(learned: NDArray[Any], values: Values, buckets: int, dense: int = DENSE
 
 
 def _thin(rows: Rows, values: Values, buckets: int, dense: int) -> Rows:
-    """Of one segment: what comes first and last, and the extremes of each bucket."""
+    """Keep the first and last rows of one segment, and the extremes of each bucket."""
     width = -(-len(rows) // buckets)
     # The last bucket is filled up with its last point: that changes neither extreme.
     filled = np.minimum(np.arange(-(-len(rows) // width) * width), len(rows) - 1)
