@@ -70,8 +70,16 @@ class Config(Request):
         return {name: getattr(self, name) for name in (*results, "components")}
 
     def identity(self) -> str:
-        """Return a short digest of what decides the result."""
-        text = json.dumps(self.decisive() | {"plugins": self.plugin_digests()}, sort_keys=True)
+        """Return a short digest of what decides the result.
+
+        Options with their default value are left out, so that a new option changes no identity.
+        """
+        defaults = {name: each.default for name, each in options(Config).items()}
+        decisive = self.decisive() | {"plugins": self.plugin_digests()}
+        told = {
+            name: v for name, v in decisive.items() if name not in defaults or v != defaults[name]
+        }
+        text = json.dumps(told, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     def plugin_digests(self) -> list[str]:
