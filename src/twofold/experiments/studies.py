@@ -28,6 +28,7 @@ from twofold import papers
 from twofold.errors import UserError, unknown
 from twofold.experiments.config import WHAT, Config, configure, usual_seeds
 from twofold.experiments.naming import name_of
+from twofold.experiments.options import Request
 from twofold.method import Method
 from twofold.options import Option, options
 
@@ -190,7 +191,8 @@ def _point(options: Options) -> Point:
 
 def _grid_options() -> dict[str, Option]:
     """Return the keys of a grid; seeds and plugins are those of the whole study."""
-    return {name: each for name, each in options(Config).items() if name not in ("seed", "plugins")}
+    apart = ("seed", "plugins")
+    return {name: each for name, each in options(Request).items() if name not in apart}
 
 
 def _check_keys(said: Options, known: Iterable[str]) -> None:
