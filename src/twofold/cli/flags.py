@@ -72,10 +72,10 @@ def _reader(option: Option) -> Callable[[str], list[Any]]:
 
 def given(args: argparse.Namespace, known: Iterable[Option]) -> dict[str, Any]:
     """Return the values that were given, checked."""
-    found = {option: getattr(args, option.name, None) for option in known}
+    found = ((option, getattr(args, option.name, None)) for option in known)
     return {
         option.name: option.value(text, text=not isinstance(text, bool))
-        for option, text in found.items()
+        for option, text in found
         if text is not None
     }
 
