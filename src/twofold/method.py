@@ -40,7 +40,7 @@ class Method:
 
     @classmethod
     def of(cls, *parts: object) -> Method:
-        """Combine components and methods, with one objective in total at most."""
+        """Combine components and methods. An objective can only be the first."""
         written: list[Written] = []
         for part in parts:
             if isinstance(part, Method):

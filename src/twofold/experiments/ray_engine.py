@@ -104,7 +104,7 @@ class RayEngine:
 
 @dataclass(frozen=True)
 class _Errand:
-    """What tasks need to know besides the run: the command's store and files."""
+    """The command's store and files, which tasks need besides the run."""
 
     store: Path
     token: Path  # a file in the store, which a task sees if the folder is shared
