@@ -1,4 +1,4 @@
-"""The configuration of a run: all that decides its result, checked before anything starts."""
+"""The configuration of a run: all that decides its result, checked before training."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class Config(Request):
     def stored(cls, entries: Mapping[str, Any]) -> Config:
         """Return the configuration that a file describes; options that came later are default."""
         known = dict(entries)
-        every = known.pop("eval_every", 1)  # before schedules were written as `every:10`
+        every = known.pop("eval_every", 1)  # the older form of `every:10`
         if every != 1:
             known["eval_schedule"] = f"every:{every}"
         known["components"] = [(name, dict(own)) for name, own in known["components"]]
-        if known.pop("reset_momentum", False):  # before it was a routine
+        if known.pop("reset_momentum", False):  # the older form of the routine
             known["components"].append(("momentum-reset", {}))
             known["method"] += "+momentum-reset"
         return cls(**known)
@@ -176,7 +176,7 @@ def _found(benchmark: str | Benchmark) -> Benchmark | type[Recipe]:
 
 
 def _checked(config: Config, recipe: Benchmark | type[Recipe]) -> Config:
-    """Check what options say together, and write what means the same in one way."""
+    """Check combinations of options, and replace equivalent values by one form."""
     available = recipe.tasks if isinstance(recipe.tasks, int) else len(recipe.tasks)
     tasks, iterations = config.tasks, config.iterations
     if tasks is not None and tasks > available:

@@ -40,7 +40,7 @@ class Paper:
     url: str = ""
 
     def __str__(self) -> str:
-        """`Hess et al. (2024)`."""
+        """Return `Hess et al. (2024)`."""
         names = [author.split()[-1] for author in self.authors]
         if len(names) > 2:
             names = [f"{names[0]} et al."]

@@ -1,4 +1,4 @@
-"""Benchmarks, objectives and routines with their options, as text."""
+"""The list of benchmarks, objectives and routines with their options, as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ WIDTH = 22
 
 
 def listing() -> str:
-    """Return a line per benchmark, component and option."""
     lines = ["benchmarks"]
     lines += [f"  {name:{WIDTH}}{recipe.about}" for name, recipe in sorted(Recipe.known.items())]
     for kind, title in ((Objective, "objectives, the what"), (Routine, "routines, the how")):
@@ -38,11 +37,11 @@ def _component(cls: type[Component]) -> list[str]:
     for name, option in cls.options().items():
         choices = typing.get_args(hints[name]) if typing.get_origin(hints[name]) is Literal else ()
         value = plain(option.default) + (f" ({'|'.join(choices)})" if choices else "")
-        lines.append(f"{f'    {name}={value}':{2 * WIDTH + 4}} {_about(name, about)}")
+        lines.append(f"{f'    {name}={value}':{2 * WIDTH + 4}} {_said_of(name, about)}")
     return [line.rstrip() for line in lines]
 
 
-def _about(option: str, about: str) -> str:
+def _said_of(option: str, about: str) -> str:
     """Return the first sentence about an option in its component's docstring."""
     found = re.search(rf"^{option}: (.*?)(?=^\S|\Z)", about, re.MULTILINE | re.DOTALL)
     text = " ".join(found[1].split()) if found else ""
