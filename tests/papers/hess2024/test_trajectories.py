@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers.benchmarks import class_benchmark
-from helpers.commandline import Command
 from helpers.runs import scored_run
 from test_measures import FINAL, HAND, hand
 
-from twofold import Run, Store, UserError, run
+from twofold import Run
 from twofold.compare.groups import groups
 from twofold.evaluation.measures import MEASURES
 from twofold.papers.hess2024.tables import TABLES
@@ -146,61 +142,3 @@ def test_the_other_formats_have_it_too(format: str) -> None:
     text = render(table(trained(), trained("er+warmup(500)+ema(0.999)", raw=1.0)), format)
     assert text.count("29.0") >= 2  # the residual of both
     assert "23.0" in text
-
-
-# One run in full
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """With a run of each kind."""
-    store = Store(tmp_path / "runs")
-    for method in ("er", "er+ema(0.9)"):
-        store.save(run(class_benchmark(), method, batch_size=10))
-    return store.folder
-
-
-def test_a_run_is_shown_with_its_measures(store: Path, twofold: Command) -> None:
-    lines = twofold("runs", "show", "--runs", str(store), "--json").out.splitlines()
-    found = {shown["method"]: shown for shown in map(json.loads, lines)}
-    for one in Store(store).runs():
-        shown = found[one.config.method]
-        assert shown["measures"] == one.measures
-        assert shown.get("raw_measures") == one.raw_measures
-        assert shown["gaps"] == [dataclasses.asdict(gap) for gap in one.gaps]
-        assert shown["avg"] == one.avg
-    assert "raw_measures" not in found["er"]
-    assert (
-        found["er+ema(decay=0.9)"]["raw_measures"]["avg"] == found["er+ema(decay=0.9)"]["raw_avg"]
-    )
-
-
-def test_a_list_of_runs_is_short(store: Path, twofold: Command) -> None:
-    lines = twofold("runs", "--runs", str(store), "--json").out.splitlines()
-    assert len(lines) == 2
-    assert not any("measures" in json.loads(line) for line in lines)
-
-
-def test_it_is_shown_indented_without_json(store: Path, twofold: Command) -> None:
-    out = twofold("runs", "show", "--runs", str(store), "--method", "er").out
-    assert re.search(r'^  "measures": \{\n    "min": ', out, re.M)
-    assert json.loads(out)["method"] == "er"
-
-
-def test_only_some_of_the_metrics() -> None:
-    chosen = ["raw_avg", "min", "gap_depth"]
-    found = study_table("trajectories", groups([trained()]), metrics=chosen)
-    assert found.blocks[0].columns == ("raw AVG", "MIN", "gap depth")
-    with pytest.raises(UserError, match="unknown metric 'gap': did you mean 'gap_depth'"):
-        study_table("trajectories", [], metrics=["gap"])
-    with pytest.raises(UserError, match="unknown metric 'residual'"):
-        study_table("main", [], metrics=["residual"])
-
-
-def test_only_some_of_the_metrics_on_the_command_line(twofold: Command, tmp_path: Path) -> None:
-    store = Store(tmp_path / "store")
-    store.prepare()
-    store.save(trained())
-    out = twofold("table", "main", "--runs", store.folder, "--metrics", "avg").out
-    assert "| AVG" in out
-    assert "| MIN" not in out
