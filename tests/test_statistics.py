@@ -1,4 +1,4 @@
-"""Groups: runs that differ in nothing but their seed. Every number here is worked by hand."""
+"""The mean and its standard error."""
 
 from __future__ import annotations
 

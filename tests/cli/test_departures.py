@@ -1,27 +1,18 @@
-"""What departures from the text do: which are in force, who is compared with whom, and the sums."""
+"""The command `twofold departures`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from helpers.commandline import Command, one_line
-from helpers.runs import seeded
+from helpers.runs import saved, seeded
 
 from twofold.compare.departures import effects
 from twofold.compare.groups import groups
-from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
 from twofold.report.departures import render
 
 TEXT = [80.0, 81.0, 82.0]
-
-
-def saved(folder: Path, *runs: list[Run]) -> Path:
-    store = Store(folder)
-    store.prepare()
-    for run in (run for own in runs for run in own):
-        store.save(run)
-    return folder
 
 
 def test_the_command(twofold: Command, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which runs a figure shows, what it says of them, and the command."""
+"""The command `twofold figure`."""
 
 from __future__ import annotations
 

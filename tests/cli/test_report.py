@@ -1,45 +1,24 @@
-"""The page's contents, document and server, without a browser: test_page_browser.py has one."""
+"""The command `twofold report`."""
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
 import signal
 from pathlib import Path
 
-import numpy as np
 import pytest
 from helpers.commandline import start
-from helpers.runs import curve_run
+from helpers.page import ONE, ask, contents_of
+from helpers.runs import curve_run, saved
 
 from twofold import Recipe, Routine, Store
 from twofold.cli import main
 
-nan = np.nan
-
-
-def contents_of(page: str) -> dict:
-    """What a browser would read."""
-    (text,) = re.findall(r'<script type="application/json" id="contents">(.*?)</script>', page)
-    return json.loads(text)
-
-
-def pair(first: list[float], second: list[float]) -> list[list[float]]:
-    """Two tasks of four iterations: accuracies on the first, and on the second from its start."""
-    return [first, [nan] * 4 + second]
-
-
-ONE = pair([50, 60, 80, 90, 70, 60, 80, 89.5], [20, 40, 60, 80])
-
 
 @pytest.fixture
 def store(tmp_path) -> Store:
-    store = Store(tmp_path / "runs")
-    store.prepare()
-    for method in ("er", "er+gem"):
-        store.save(curve_run(method, ONE))
-    return store
+    return Store(saved(tmp_path / "runs", [curve_run(method, ONE) for method in ("er", "er+gem")]))
 
 
 def test_the_command_writes_the_page_and_says_how_to_open_it(store, capsys, monkeypatch):
@@ -91,17 +70,6 @@ def test_errors_are_answered_in_one_line(store, words, message, capsys, monkeypa
     error = capsys.readouterr().err
     assert error.startswith(f"twofold: {message}")
     assert error.count("\n") == 1
-
-
-def ask(port: int, method: str, path: str, **headers: str) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    connection.request(
-        method, path, headers={name.replace("_", "-"): headers[name] for name in headers}
-    )
-    answer = connection.getresponse()
-    answer.text = answer.read().decode()
-    connection.close()
-    return answer
 
 
 def test_an_empty_store_can_be_watched_and_ctrl_c_ends_it(tmp_path):

@@ -1,4 +1,4 @@
-"""The table `trajectories`, and `runs show`: measures where they are shown."""
+"""The command `twofold runs show`: a run in full."""
 
 from __future__ import annotations
 
@@ -11,20 +11,7 @@ import pytest
 from helpers.benchmarks import class_benchmark
 from helpers.commandline import Command
 
-from twofold import Run, Store, run
-from twofold.compare.groups import groups
-from twofold.report.tables import StudyTable, render, study_table
-
-
-def table(*runs: Run) -> StudyTable:
-    return study_table("trajectories", groups(runs))
-
-
-def shown(*runs: Run) -> dict[str, dict[str, str]]:
-    """The only block as Markdown has it, by method and column."""
-    lines = [line for line in render(table(*runs), "md").splitlines() if line.startswith("|")]
-    heads, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return {row[0]: dict(zip(heads, row, strict=True)) for row in rows}
+from twofold import Store, run
 
 
 @pytest.fixture

@@ -1,69 +1,29 @@
-"""The table `trajectories`, and `runs show`: measures where they are shown."""
+"""The command `twofold table`."""
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from helpers.benchmarks import class_benchmark
 from helpers.commandline import Command, one_line
-from helpers.runs import scored_run, seeded
-from test_measures import FINAL, HAND, hand
+from helpers.measures import measured_run
+from helpers.runs import saved, seeded
 
-from twofold import Run, Store, run
 from twofold.compare.groups import groups
-from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
 from twofold.report.tables import render, study_table
 
 
-def trained(
-    method: str = "er", *, lower: float = 0.0, raw: float | None = None, **more: Any
-) -> Run:
-    """A run with the curves that are worked by hand; each accuracy lower by so much.
-
-    raw: has the curves of the trained weights, too, lower by that.
-    """
-    task, accuracy = hand(HAND)
-    columns = {"task": np.array(task, np.int16)}
-    added: dict[str, Any] = {}
-    for kind, drop in (("accuracy", lower), ("raw_accuracy", raw)):
-        if drop is not None:
-            columns |= {f"{kind}_{k + 1}": accuracy[:, k] - drop for k in range(3)}
-            added[f"{kind}_after_task"] = [[a - drop for a in after] for after in FINAL]
-    one = scored_run(method, **more)
-    return dataclasses.replace(one, curves=columns, summary={**one.summary, **added})
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """With a run of each kind."""
-    store = Store(tmp_path / "runs")
-    for method in ("er", "er+ema(0.9)"):
-        store.save(run(class_benchmark(), method, batch_size=10))
-    return store.folder
-
-
 def test_only_some_of_the_metrics_on_the_command_line(twofold: Command, tmp_path: Path) -> None:
-    store = Store(tmp_path / "store")
-    store.prepare()
-    store.save(trained())
-    out = twofold("table", "main", "--runs", store.folder, "--metrics", "avg").out
+    store = saved(tmp_path / "store", [measured_run()])
+    out = twofold("table", "main", "--runs", store, "--metrics", "avg").out
     assert "| AVG" in out
     assert "| MIN" not in out
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    folder = tmp_path / "store"
-    store = Store(folder)
-    store.prepare()
-    for run in (*seeded("er", [82, 84]), *seeded("er+gem", [80, 90])):
-        store.save(run)
-    return folder
+    return saved(tmp_path / "store", seeded("er", [82, 84]), seeded("er+gem", [80, 90]))
 
 
 def test_the_command_prints_the_table(twofold: Command, store: Path) -> None:

@@ -1,4 +1,4 @@
-"""Verdicts: worked by hand, against an independent oracle, and by simulation."""
+"""The command `twofold verdicts`."""
 
 from __future__ import annotations
 
@@ -7,28 +7,18 @@ from pathlib import Path
 
 import pytest
 from helpers.commandline import Command, one_line
-from helpers.runs import seeded
+from helpers.runs import saved, seeded
 
 from twofold.compare.groups import groups
 from twofold.compare.verdicts import findings
-from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
 from twofold.report.verdicts import render
-
-PLAIN = [80.0, 80.0, 80.0]
-
-
-def some() -> list[Run]:
-    return seeded("er", PLAIN) + seeded("er+gem", [81, 82, 83]) + seeded("joint+gem", [90])
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    store = Store(tmp_path / "store")
-    store.prepare()
-    for run in some():
-        store.save(run)
-    return store.folder
+    runs = [seeded("er", [80, 80, 80]), seeded("er+gem", [81, 82, 83]), seeded("joint+gem", [90])]
+    return saved(tmp_path / "store", *runs)
 
 
 def test_the_command(twofold: Command, store: Path) -> None:

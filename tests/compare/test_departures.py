@@ -1,4 +1,4 @@
-"""What departures from the text do: which are in force, who is compared with whom, and the sums."""
+"""Effects of departures: which runs are compared, worked by hand."""
 
 from __future__ import annotations
 

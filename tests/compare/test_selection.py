@@ -1,4 +1,4 @@
-"""Which runs a figure shows, what it says of them, and the command."""
+"""Which runs belong to a method, a setting and a profile."""
 
 from __future__ import annotations
 

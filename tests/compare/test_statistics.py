@@ -1,4 +1,4 @@
-"""Verdicts: worked by hand, against an independent oracle, and by simulation."""
+"""Paired tests of a family: worked by hand, against an independent oracle, and by simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts: worked by hand, against an independent oracle, and by simulation."""
+"""Verdicts: which runs are compared, and the sentences."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from helpers.runs import curve_run, gap_accuracies
 
 from twofold import Store
 
-SCRIPT = Path(__file__).parent.parent / "docs" / "build.py"
+SCRIPT = Path(__file__).parents[2] / "docs" / "build.py"
 RUNS = "twofold runs show --json --runs out --method er"
 TABLE = "twofold table main --runs replication/runs"
 FIGURE = "twofold figure gap rotated-mnist --runs replication/runs --output docs/pictures/gap.png"

@@ -1,4 +1,4 @@
-"""What departures from the text do: which are in force, who is compared with whom, and the sums."""
+"""Examples and links in the documents."""
 
 from __future__ import annotations
 
@@ -16,24 +16,23 @@ from helpers.figures import (
     stored,
     two_tasks,
 )
-from helpers.runs import curve_run, seeded
+from helpers.runs import curve_run, saved, seeded
 
 import twofold
 from twofold.benchmarks import Recipe
 from twofold.cli import main
 from twofold.discovery import import_file
-from twofold.experiments.store import Store
 from twofold.papers.hess2024.profiles import DEPARTURES
 from twofold.report.figures import KINDS
 from twofold.routines import Routine
 
 
 def test_every_departure_is_in_the_document() -> None:
-    text = Path("docs/profiles.md").read_text()
+    text = (ROOT / "docs" / "profiles.md").read_text()
     assert all(f"| {each.name} |" in text for each in DEPARTURES)
 
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def python_blocks(document: str) -> list[str]:
@@ -144,7 +143,7 @@ def test_the_listed_profiles_and_methods_exist():
 
 def test_the_guide_tells_the_truth(tmp_path, monkeypatch):
     """Its commands and its Python run, and it has every figure."""
-    guide = (Path(__file__).parent.parent / "docs" / "figures.md").read_text()
+    guide = (ROOT / "docs" / "figures.md").read_text()
     monkeypatch.chdir(tmp_path)
     runs = [two_tasks(method, [50, 60, 70, 80]) for method in ("er", "er+gem", "joint")]
     online = curve_run("er", [[50, 60, 70, 80], [np.nan] * 2 + [1, 1]], mode="online")
@@ -166,18 +165,13 @@ def test_the_guide_tells_the_truth(tmp_path, monkeypatch):
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    folder = tmp_path / "store"
-    store = Store(folder)
-    store.prepare()
-    for run in (*seeded("er", [82, 84]), *seeded("er+gem", [80, 90])):
-        store.save(run)
-    return folder
+    return saved(tmp_path / "store", seeded("er", [82, 84]), seeded("er+gem", [80, 90]))
 
 
 def test_the_example_of_the_guide(
     store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    guide = (Path(__file__).parents[1] / "docs" / "tables.md").read_text()
+    guide = (ROOT / "docs" / "tables.md").read_text()
     (code,) = re.findall("```python\n(.*?)```", guide, re.DOTALL)
     store.rename(store.parent / "runs")
     monkeypatch.chdir(store.parent)

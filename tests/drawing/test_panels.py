@@ -1,4 +1,4 @@
-"""Figures: what is drawn, against numbers worked out by hand; and the files they become."""
+"""Panels: their zooms, bins, limits and sizes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from helpers.figures import (
     ORANGE,
     curves,
     dashed,
-    made,
     nan,
     panels,
     shares,
     two_tasks,
 )
+from helpers.runs import curve_run
 
 from twofold.report.figures import gap_figure
 
@@ -22,7 +22,7 @@ from twofold.report.figures import gap_figure
 def test_a_zoom_has_the_first_fifty_iterations_after_its_switch():
     accuracy = [float(i) / 2 for i in range(1, 181)]
     later = [[nan] * 60 + [1.0] * 120, [nan] * 120 + [1.0] * 60]
-    figure = gap_figure([made("er", [accuracy, *later])])
+    figure = gap_figure([curve_run("er", [accuracy, *later])])
     first, second = panels(figure, "zoom")
     assert curves(first)[BLACK] == (list(range(51)), [(60 + k) / 2 for k in range(51)])
     assert curves(second)[BLACK] == (list(range(51)), [(120 + k) / 2 for k in range(51)])
@@ -34,7 +34,7 @@ def test_a_zoom_has_the_first_fifty_iterations_after_its_switch():
 
 def test_a_short_task_does_not_run_into_the_next():
     accuracy = [[10.0, 20, 30, 40, 50, 60], [nan, nan, 1, 1, 1, 1], [nan, nan, nan, nan, 1, 1]]
-    first, second = panels(gap_figure([made("er", accuracy)]), "zoom")
+    first, second = panels(gap_figure([curve_run("er", accuracy)]), "zoom")
     assert curves(first)[BLACK] == ([0, 1, 2], [20, 30, 40])
     assert curves(second)[BLACK] == ([0, 1, 2], [40, 50, 60])
 
@@ -55,7 +55,7 @@ def test_a_short_task_does_not_run_into_the_next():
 def test_zooms_end_where_the_tasks_do_or_what_was_judged_one_by_one(length, schedules, reach):
     accuracy = [[nan] * (k * length) + [50.0 + k] * ((3 - k) * length) for k in range(3)]
     runs = [
-        made(method, accuracy, eval_schedule=schedule)
+        curve_run(method, accuracy, eval_schedule=schedule)
         for method, schedule in zip(("er", "joint"), schedules, strict=False)
     ]
     figure = gap_figure(runs)
@@ -102,7 +102,7 @@ def test_accuracy_axes_are_alike_and_fit_what_follows_the_first_switch():
 @pytest.mark.parametrize(("methods", "width"), [(["er", "er+gem"], 3.5), (["er", "joint"], 7.0)])
 def test_nothing_overlaps_and_the_size_fits_a_paper(methods, width):
     accuracy = [[nan] * 5 * k + [50.0 + k] * (35 - 5 * k) for k in range(7)]
-    figure = gap_figure([made(method, accuracy) for method in methods])
+    figure = gap_figure([curve_run(method, accuracy) for method in methods])
     figure.draw_without_rendering()
     assert figure.get_figwidth() == width
     boxes = [figure.legends[0].get_window_extent()]

@@ -1,4 +1,4 @@
-"""Figures: what is drawn, against numbers worked out by hand; and the files they become."""
+"""The look of figures, and the files they become."""
 
 from __future__ import annotations
 

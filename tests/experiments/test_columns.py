@@ -1,4 +1,4 @@
-"""Groups: runs that differ in nothing but their seed. Every number here is worked by hand."""
+"""Curves of stored runs: read when they are needed, and written again."""
 
 from __future__ import annotations
 

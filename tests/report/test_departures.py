@@ -1,4 +1,4 @@
-"""What departures from the text do: which are in force, who is compared with whom, and the sums."""
+"""The effects of departures as text."""
 
 from __future__ import annotations
 

@@ -1,24 +1,22 @@
-"""Tables as text in five formats, and the command that makes them."""
+"""One convention for all that becomes text."""
 
 from __future__ import annotations
 
 import pytest
 
-from twofold.compare.verdicts import Findings
 from twofold.errors import UserError
-from twofold.report.tables import render, study_table
-from twofold.report.verdicts import render
+from twofold.report import departures, tables, verdicts
+from twofold.report.rendering import Renderer
 
 
-def test_an_unknown_format_or_table() -> None:
-    table = study_table("main", [])
-    with pytest.raises(UserError, match="did you mean 'latex'"):
-        render(table, "latx")
-    with pytest.raises(UserError, match="did you mean 'appendix'"):
-        study_table("apendix", [])
-    assert table.blocks == ()
+def test_a_format_is_found_by_its_name() -> None:
+    render = Renderer({"md": str.lower, "csv": str.upper})
+    assert render.formats == ["md", "csv"]
+    assert (render("Text"), render("Text", "csv")) == ("text", "TEXT")
+    with pytest.raises(UserError, match="unknown format 'cvs': did you mean 'csv'"):
+        render("Text", "cvs")
 
 
-def test_an_unknown_format() -> None:
-    with pytest.raises(UserError, match="unknown format 'jsn': did you mean 'json'"):
-        render(Findings([]), "jsn")
+def test_tables_verdicts_and_departures_follow_it() -> None:
+    assert tables.render.formats == ["md", "latex", "csv", "json", "html"]
+    assert verdicts.render.formats == departures.render.formats == ["md", "csv", "json"]

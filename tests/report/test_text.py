@@ -1,4 +1,4 @@
-"""docs/build.py: tables and pictures in documents are what their commands make."""
+"""Text for Markdown and LaTeX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts: worked by hand, against an independent oracle, and by simulation."""
+"""Verdicts as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures beside that of stability gaps: what is drawn, against numbers worked out by hand."""
+"""The paper's own figures, against numbers worked out by hand."""
 
 from __future__ import annotations
 

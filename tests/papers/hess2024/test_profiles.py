@@ -1,4 +1,4 @@
-"""What departures from the text do: which are in force, who is compared with whom, and the sums."""
+"""Departures of the authors' code from the paper's text."""
 
 from __future__ import annotations
 

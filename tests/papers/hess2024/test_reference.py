@@ -1,4 +1,4 @@
-"""The paper's tables from its own numbers: settings, bold and layout are the printed ones."""
+"""The numbers that the paper prints."""
 
 from __future__ import annotations
 

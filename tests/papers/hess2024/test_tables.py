@@ -1,4 +1,4 @@
-"""The paper's tables from its own numbers: settings, bold and layout are the printed ones."""
+"""The paper's tables: from its own numbers, settings, bold and layout are the printed ones."""
 
 from __future__ import annotations
 

@@ -1,15 +1,12 @@
-"""The table `trajectories`, and `runs show`: measures where they are shown."""
+"""The table `trajectories`: measures worked by hand."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from typing import Any
 
 import numpy as np
 import pytest
-from helpers.runs import scored_run
-from test_measures import FINAL, HAND, hand
+from helpers.measures import measured_run
 
 from twofold import Run
 from twofold.compare.groups import groups
@@ -19,24 +16,6 @@ from twofold.report.tables import StudyTable, render, study_table
 from twofold.report.tables.layouts import SIGNS
 
 LAYOUT = TABLES["trajectories"]
-
-
-def trained(
-    method: str = "er", *, lower: float = 0.0, raw: float | None = None, **more: Any
-) -> Run:
-    """A run with the curves that are worked by hand; each accuracy lower by so much.
-
-    raw: has the curves of the trained weights, too, lower by that.
-    """
-    task, accuracy = hand(HAND)
-    columns = {"task": np.array(task, np.int16)}
-    added: dict[str, Any] = {}
-    for kind, drop in (("accuracy", lower), ("raw_accuracy", raw)):
-        if drop is not None:
-            columns |= {f"{kind}_{k + 1}": accuracy[:, k] - drop for k in range(3)}
-            added[f"{kind}_after_task"] = [[a - drop for a in after] for after in FINAL]
-    one = scored_run(method, **more)
-    return dataclasses.replace(one, curves=columns, summary={**one.summary, **added})
 
 
 def table(*runs: Run) -> StudyTable:
@@ -53,7 +32,7 @@ def shown(*runs: Run) -> dict[str, dict[str, str]]:
 def test_a_row_has_what_was_worked_by_hand() -> None:
     # With two seeds, one lower by 2 everywhere: accuracies lower by 1 on average, with an error of
     # 1 (half their distance); differences of accuracies are the same.
-    row = shown(trained(seed=142), trained(seed=152, lower=2.0))["ER"]
+    row = shown(measured_run(seed=142), measured_run(seed=152, lower=2.0))["ER"]
     assert row["MIN"] == "54.0 ± 1.0 (n=2)"
     assert row["AVG"] == "78.7 ± 1.0 (n=2)"
     assert row["residual"] == "29.0 ± 0.0 (n=2)"
@@ -66,7 +45,11 @@ def test_a_row_has_what_was_worked_by_hand() -> None:
 
 
 def test_every_number_is_the_mean_of_its_measure() -> None:
-    runs = [trained(seed=142), trained(seed=152, lower=3.0), trained(seed=162, lower=4.0)]
+    runs = [
+        measured_run(seed=142),
+        measured_run(seed=152, lower=3.0),
+        measured_run(seed=162, lower=4.0),
+    ]
     for number in table(*runs).numbers():
         kind, _, key = number.metric.name.partition(".")
         values = [run.measures[key] for run in runs]
@@ -78,7 +61,7 @@ def test_every_number_is_the_mean_of_its_measure() -> None:
 
 
 def test_the_trained_weights_where_others_are_judged() -> None:
-    rows = shown(trained("er+ema(0.999)", raw=10.0), trained("er"))
+    rows = shown(measured_run("er+ema(0.999)", raw=10.0), measured_run("er"))
     assert (rows["ER + ema(0.999)"]["MIN"], rows["ER + ema(0.999)"]["raw MIN"]) == (
         "55.0 (n=1)",
         "45.0 (n=1)",
@@ -89,7 +72,7 @@ def test_the_trained_weights_where_others_are_judged() -> None:
 
 def test_rows_come_in_the_order_of_the_study_and_only_with_runs() -> None:
     methods = ("joint+gem", "er+warmup", "er+warmup+ema", "er")  # as the command line might have it
-    assert list(shown(*map(trained, methods))) == [
+    assert list(shown(*map(measured_run, methods))) == [
         "ER",
         "ER + warmup(500)",
         "ER + warmup(500) + ema(0.999)",
@@ -98,7 +81,7 @@ def test_rows_come_in_the_order_of_the_study_and_only_with_runs() -> None:
 
 
 def test_each_column_is_explained_below() -> None:
-    text = render(table(trained()), "md")
+    text = render(table(measured_run()), "md")
     for metric in LAYOUT.metrics:
         assert f"\n- {metric.label}: {metric.about}\n" in text
     keys = [metric.name.partition(".")[2] for metric in LAYOUT.metrics]
@@ -111,7 +94,7 @@ def test_each_column_is_explained_below() -> None:
 
 
 def test_thinned_evaluation_has_a_sign() -> None:
-    one = trained(eval_schedule="dense:100:10")
+    one = measured_run(eval_schedule="dense:100:10")
     row, text = shown(one)["ER"], render(table(one), "md")
     for key, measure in MEASURES.items():
         if measure.title in row and row[measure.title] != "–":
@@ -130,7 +113,7 @@ def test_thinned_evaluation_has_a_sign() -> None:
 
 
 def test_fewer_images_are_said_where_they_count() -> None:
-    row = shown(trained(eval_size=250))["ER"]
+    row = shown(measured_run(eval_size=250))["ER"]
     assert row["MIN"] == "55.0 (n=1) [a]"
     assert row["gap depth"] == "23.0 (n=1) [a]"
     for whole in ("AVG", "new-task accuracy"):
@@ -139,6 +122,6 @@ def test_fewer_images_are_said_where_they_count() -> None:
 
 @pytest.mark.parametrize("format", ["latex", "html", "csv", "json"])
 def test_the_other_formats_have_it_too(format: str) -> None:
-    text = render(table(trained(), trained("er+warmup(500)+ema(0.999)", raw=1.0)), format)
+    text = render(table(measured_run(), measured_run("er+warmup(500)+ema(0.999)", raw=1.0)), format)
     assert text.count("29.0") >= 2  # the residual of both
     assert "23.0" in text

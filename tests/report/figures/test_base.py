@@ -1,4 +1,4 @@
-"""The figures beside that of stability gaps: what is drawn, against numbers worked out by hand."""
+"""Kinds of figures: how they register, and which runs they show."""
 
 from __future__ import annotations
 

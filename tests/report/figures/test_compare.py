@@ -1,4 +1,4 @@
-"""The figures beside that of stability gaps: what is drawn, against numbers worked out by hand."""
+"""Any methods in one column."""
 
 from __future__ import annotations
 

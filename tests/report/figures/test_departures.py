@@ -1,4 +1,4 @@
-"""What departures from the text do: which are in force, who is compared with whom, and the sums."""
+"""The figure of departures."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 from helpers.commandline import Command
-from helpers.runs import grouped, seeded
+from helpers.runs import grouped, saved, seeded
 from matplotlib.axes import Axes
 
 from twofold.compare.departures import effects
-from twofold.experiments.runs import Run
-from twofold.experiments.store import Store
 from twofold.report.departures import render
 from twofold.report.figures.departures import departures_figure
 
@@ -31,14 +29,6 @@ def test_learning_rates_are_told_apart() -> None:
     assert titles[::2] == [
         f"Rotated MNIST, offline (LR {lr}, BS 128): AVG (%)" for lr in (0.01, 0.1)
     ]
-
-
-def saved(folder: Path, *runs: list[Run]) -> Path:
-    store = Store(folder)
-    store.prepare()
-    for run in (run for own in runs for run in own):
-        store.save(run)
-    return folder
 
 
 def test_the_figure_shows_the_text_the_code_and_the_papers_number(

@@ -1,4 +1,4 @@
-"""Figures: what is drawn, against numbers worked out by hand; and the files they become."""
+"""The figure of stability gaps, against numbers worked out by hand."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from helpers.figures import (
     curves,
     dashed,
     edges,
-    made,
     nan,
     panels,
     shares,
     stored,
     two_tasks,
 )
+from helpers.runs import curve_run
 from matplotlib.colors import to_hex
 
 import twofold
@@ -67,7 +67,7 @@ def test_iterations_that_were_not_evaluated_are_left_out():
 
 def test_a_later_task_is_shown_from_its_start():
     accuracy = [[1.0] * 6, [nan, nan, 30, 40, 50, 60], [nan, nan, nan, nan, 1, 1]]
-    runs = [made("er", accuracy, projected=[0, 0, 0, 1, 1, 0])]
+    runs = [curve_run("er", accuracy, projected=[0, 0, 0, 1, 1, 0])]
     figure = gap_figure(runs, task=2)
     (whole,), (share,), (zoom,) = (panels(figure, kind) for kind in ("whole", "share", "zoom"))
     assert curves(whole)[BLACK] == ([3, 4, 5, 6], [30, 40, 50, 60])

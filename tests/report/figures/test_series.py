@@ -1,4 +1,4 @@
-"""Which runs a figure shows, what it says of them, and the command."""
+"""Series from groups of runs."""
 
 from __future__ import annotations
 

@@ -1,37 +1,17 @@
-"""The page's contents, document and server, without a browser: test_page_browser.py has one."""
+"""The page's contents, without a browser: test_browser.py has one."""
 
 from __future__ import annotations
 
-import base64
 import json
 
 import numpy as np
 import pytest
+from helpers.page import ONE, TWO, nan, numbers, points
 from helpers.runs import curve_run, gap_accuracies
 
 import twofold
 from twofold.report.page import page_contents
 from twofold.report.page.document import as_json
-
-nan = np.nan
-
-
-def numbers(text: str, kind: str) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(text), kind)
-
-
-def points(curve: dict) -> list[tuple[int, float]]:
-    x, y = numbers(curve["x"], "<i4"), numbers(curve["y"], "<f4")
-    return list(zip(x.tolist(), y.tolist(), strict=True))
-
-
-def pair(first: list[float], second: list[float]) -> list[list[float]]:
-    """Two tasks of four iterations: accuracies on the first, and on the second from its start."""
-    return [first, [nan] * 4 + second]
-
-
-ONE = pair([50, 60, 80, 90, 70, 60, 80, 89.5], [20, 40, 60, 80])
-TWO = pair([50, 60, 80, 80, 74, 76, 70, 72], [20, 40, 60, 90])
 
 
 def test_a_cell_has_means_errors_and_single_runs():

@@ -1,14 +1,13 @@
-"""The page's contents, document and server, without a browser: test_page_browser.py has one."""
+"""The page's document."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 
-import numpy as np
 from helpers.benchmarks import domain_benchmark
+from helpers.page import ONE, contents_of
 from helpers.runs import curve_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,22 +15,6 @@ from hypothesis import strategies as st
 import twofold
 from twofold.report.page import build_page
 from twofold.report.page.document import as_json, document
-
-nan = np.nan
-
-
-def contents_of(page: str) -> dict:
-    """What a browser would read."""
-    (text,) = re.findall(r'<script type="application/json" id="contents">(.*?)</script>', page)
-    return json.loads(text)
-
-
-def pair(first: list[float], second: list[float]) -> list[list[float]]:
-    """Two tasks of four iterations: accuracies on the first, and on the second from its start."""
-    return [first, [nan] * 4 + second]
-
-
-ONE = pair([50, 60, 80, 90, 70, 60, 80, 89.5], [20, 40, 60, 80])
 
 
 def test_the_document_is_one_file_that_connects_to_nothing():

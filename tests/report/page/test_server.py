@@ -1,43 +1,22 @@
-"""The page's contents, document and server, without a browser: test_page_browser.py has one."""
+"""The page's server."""
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
 import threading
 
-import numpy as np
 import pytest
-from helpers.runs import curve_run
+from helpers.page import ONE, ask, contents_of
+from helpers.runs import curve_run, saved
 
 from twofold import Store, UserError
 from twofold.report.page.server import page_server
 
-nan = np.nan
-
-
-def contents_of(page: str) -> dict:
-    """What a browser would read."""
-    (text,) = re.findall(r'<script type="application/json" id="contents">(.*?)</script>', page)
-    return json.loads(text)
-
-
-def pair(first: list[float], second: list[float]) -> list[list[float]]:
-    """Two tasks of four iterations: accuracies on the first, and on the second from its start."""
-    return [first, [nan] * 4 + second]
-
-
-ONE = pair([50, 60, 80, 90, 70, 60, 80, 89.5], [20, 40, 60, 80])
-
 
 @pytest.fixture
 def store(tmp_path) -> Store:
-    store = Store(tmp_path / "runs")
-    store.prepare()
-    for method in ("er", "er+gem"):
-        store.save(curve_run(method, ONE))
-    return store
+    return Store(saved(tmp_path / "runs", [curve_run(method, ONE) for method in ("er", "er+gem")]))
 
 
 @pytest.fixture
@@ -49,17 +28,6 @@ def served(store):
         yield server.server_port
         server.shutdown()
         thread.join()
-
-
-def ask(port: int, method: str, path: str, **headers: str) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    connection.request(
-        method, path, headers={name.replace("_", "-"): headers[name] for name in headers}
-    )
-    answer = connection.getresponse()
-    answer.text = answer.read().decode()
-    connection.close()
-    return answer
 
 
 def test_the_served_page_may_ask_its_own_server_and_nobody_else(served):

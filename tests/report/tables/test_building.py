@@ -1,4 +1,4 @@
-"""The paper's tables from runs: which belong, and numbers that are worked by hand."""
+"""Tables from runs: which runs belong, and numbers that are worked by hand."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from helpers.tables import number, rows
 
 from twofold.compare.groups import groups
 from twofold.compare.selection import Setting
+from twofold.errors import UserError
 from twofold.experiments.config import Config, configure
 from twofold.experiments.runs import Run
 from twofold.report.tables import render, study_table
@@ -256,3 +257,9 @@ def test_without_a_plain_method_the_papers_setting_is_shown() -> None:
     assert chosen(*runs) == (Setting(0.1, 128), "the usual ones")
     others = [seeded("er+gem", [80], lr=0.2), seeded("er+gem", [80, 81], lr=0.3)]
     assert chosen(*others)[0] == Setting(0.3, 128)
+
+
+def test_an_unknown_table_is_answered_with_the_closest() -> None:
+    with pytest.raises(UserError, match="did you mean 'appendix'"):
+        study_table("apendix", [])
+    assert study_table("main", []).blocks == ()

@@ -1,4 +1,4 @@
-"""What tables say of bounds: which numbers each note is about, where there are several."""
+"""Notes below tables."""
 
 from __future__ import annotations
 

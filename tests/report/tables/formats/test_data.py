@@ -1,4 +1,4 @@
-"""Tables as text in five formats, and the command that makes them."""
+"""Tables as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -8,19 +8,8 @@ import json
 import math
 
 import pytest
-from helpers.runs import grouped, seeded
 
-from twofold.report.tables import StudyTable, notes, render, study_table
-
-
-@pytest.fixture(scope="module")
-def small() -> StudyTable:
-    runs = [
-        seeded("er", [82, 84], [91, 92]),
-        seeded("er+gem", [80, 90], [93, 94]),
-        seeded("joint", [86, 87], eval_schedule="every:10"),
-    ]
-    return study_table("main", grouped(*runs))
+from twofold.report.tables import StudyTable, notes, render
 
 
 def test_json_has_every_number_in_full(small: StudyTable) -> None:

@@ -1,4 +1,4 @@
-"""Tables as text in five formats, and the command that makes them."""
+"""Tables as HTML."""
 
 from __future__ import annotations
 
@@ -6,24 +6,13 @@ import re
 import shlex
 from html.parser import HTMLParser
 
-import pytest
-from helpers.runs import grouped, scored_run, seeded
+from helpers.runs import scored_run
 from helpers.tables import PRINTED_BOLD, UNLIKE_PRINTED, number
 
 from twofold.compare.groups import Group, groups
 from twofold.experiments.config import Config
 from twofold.experiments.runs import Run
 from twofold.report.tables import StudyTable, render, study_table
-
-
-@pytest.fixture(scope="module")
-def small() -> StudyTable:
-    runs = [
-        seeded("er", [82, 84], [91, 92]),
-        seeded("er+gem", [80, 90], [93, 94]),
-        seeded("joint", [86, 87], eval_schedule="every:10"),
-    ]
-    return study_table("main", grouped(*runs))
 
 
 class Cells(HTMLParser):

@@ -1,4 +1,4 @@
-"""Tables as text in five formats, and the command that makes them."""
+"""Tables as LaTeX."""
 
 from __future__ import annotations
 

@@ -1,23 +1,10 @@
-"""Tables as text in five formats, and the command that makes them."""
+"""Tables as Markdown."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
-from helpers.runs import grouped, seeded
-
-from twofold.report.tables import StudyTable, render, study_table
-
-
-@pytest.fixture(scope="module")
-def small() -> StudyTable:
-    runs = [
-        seeded("er", [82, 84], [91, 92]),
-        seeded("er+gem", [80, 90], [93, 94]),
-        seeded("joint", [86, 87], eval_schedule="every:10"),
-    ]
-    return study_table("main", grouped(*runs))
+from twofold.report.tables import StudyTable, render
 
 
 def test_markdown_columns_are_aligned(small: StudyTable) -> None:

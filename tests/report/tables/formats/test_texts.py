@@ -1,4 +1,4 @@
-"""The paper's tables from runs: which belong, and numbers that are worked by hand."""
+"""Numbers of tables as text."""
 
 from __future__ import annotations
 
