@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from twofold import Run, Store
-from twofold.report.studytables import title_of
+from twofold.report.tables.model import title_of
 from twofold.report.text import markdown_table
 
 HEAD = ["benchmark", "runs", "predictions compared", "different"]

@@ -13,7 +13,7 @@ HEAD = ["benchmark", "mode", "method", "departures", "seed", "projected", "longe
 
 def row(run: Run) -> list[str]:
     config = run.config
-    departures = ", ".join(each.name for each in in_force(config)) or "none"
+    departures = ", ".join(in_force(config)) or "none"
     projected, ratio = run.columns["projected"].sum(), run.columns["norm_ratio"].max()
     where = [title_of(config.benchmark), config.mode, config.method, departures, str(config.seed)]
     less = f" ({config.tasks} tasks)" if config.tasks else ""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from twofold import Run, Store
-from twofold.report.cells import mean_and_error
-from twofold.report.paper import printed
-from twofold.report.studytables import title_of
-from twofold.report.text import EMPTY, markdown_table, value_text
+from twofold.compare.reference import printed
+from twofold.compare.statistics import mean_and_error
+from twofold.report.tables.model import title_of
+from twofold.report.text import markdown_table
+from twofold.text import EMPTY, value_text
 
 HEAD = ["benchmark", "mode", "method", "by the text", "with the code", "paper"]
 BENCHMARKS = ("rotated-mnist", "domain-cifar100", "split-cifar100")

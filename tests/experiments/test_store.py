@@ -88,7 +88,7 @@ def test_a_run_that_was_put_aside_comes_back(tmp_path: Path) -> None:
     runs = Store(tmp_path)
     folder = runs.save(run_with(10))
     (tmp_path / ".work").mkdir(exist_ok=True)
-    folder.rename(tmp_path / ".work" / f"{folder.name}.old")
+    folder.rename(tmp_path / ".work" / f".{folder.name}.old")
     assert [run.avg for run in Store(tmp_path).runs()] == [10]
     assert runs.find(run_with(10).config) == folder
 
@@ -170,6 +170,26 @@ def test_weights_survive_when_their_run_is_saved_again(tmp_path: Path) -> None:
     runs.save(run_with(20))  # has different curves
     (run,) = runs.runs()
     assert list(run.states) == []
+
+
+def test_weights_of_a_damaged_run_are_not_kept(tmp_path: Path) -> None:
+    runs = Store(tmp_path)
+    for damage in (Path.unlink, lambda file: file.write_bytes(b"")):
+        for name in ("curves.parquet", "weights/end.safetensors"):
+            folder = runs.save(run_with(10), {"end": STATE})
+            damage(folder / name)
+            runs.save(run_with(10))
+            (run,) = runs.runs()
+            assert list(run.states) == []
+
+
+def test_a_run_that_was_removed_stays_away(tmp_path: Path) -> None:
+    """Its older version may have been left behind by a kill."""
+    runs = Store(tmp_path)
+    folder = runs.save(run_with(10))
+    shutil.copytree(folder, tmp_path / ".work" / f".{folder.name}.old")
+    runs.remove(folder)
+    assert Store(tmp_path).runs() == []
 
 
 # Frames
