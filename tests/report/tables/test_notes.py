@@ -1,10 +1,11 @@
-"""What tables say of bounds: which numbers each note is about, where there are several."""
+"""Notes below tables."""
 
 from __future__ import annotations
 
 from helpers.runs import grouped, seeded
+from helpers.tables import timed
 
-from twofold.report.tables import render, study_table
+from twofold.report.tables import notes, render, study_table
 
 OFTEN, RARELY = "dense:300:20", "dense:10:500"
 LONG = (
@@ -48,3 +49,17 @@ def test_several_notes_on_one_place_say_whose() -> None:
         f"≤ of er, er+gem on Rotated MNIST (offline): an upper bound, since the model was {LONG}",
         f"≤ of joint on Rotated MNIST (offline): an upper bound, since the model was {SHORT}",
     ]
+
+
+def test_a_single_task_is_said_as_one() -> None:
+    text = render(study_table("main", grouped(seeded("er", [10, 12], tasks=1))), "md")
+    assert "[a] differs from the reference runs: the first task only." in text
+    text = render(study_table("main", grouped(seeded("er", [10, 12], eval_schedule="dense:1:5"))))
+    assert "evaluated after a task's first iteration, then every 5 iterations" in text
+
+
+def test_times_of_different_machines_are_said_to_be() -> None:
+    table = study_table("timing", grouped(timed("er", 1), timed("er+gem", 2, processor="another")))
+    assert any("different machines: a processor, another" in note for note in notes(table))
+    same = study_table("timing", grouped(timed("er", 1), timed("er+gem", 2)))
+    assert not any("different machines" in note for note in notes(same))

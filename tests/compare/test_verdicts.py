@@ -1,11 +1,7 @@
-"""Verdicts: worked by hand, against an independent oracle, and by simulation."""
+"""Verdicts: which runs are compared, and the sentences."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,20 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.benchmarks import domain_benchmark
-from helpers.commandline import Command, one_line
 from helpers.runs import grouped, scored_run, seeded
-from hypothesis import given
 from hypothesis import strategies as st
-from scipy import integrate, special
 
 import twofold as package
 from twofold.compare.groups import groups
-from twofold.compare.statistics import compare, holm
-from twofold.compare.verdicts import LIMITS, Findings, Verdict, findings, unpaired, verdicts
-from twofold.errors import UserError
+from twofold.compare.verdicts import Verdict, unpaired, verdicts
 from twofold.experiments.runs import Run
-from twofold.experiments.store import Store
-from twofold.report.verdicts import render
 
 PLAIN = [80.0, 80.0, 80.0]
 
@@ -38,95 +27,9 @@ def against(differences: list[float], **options: Any) -> Verdict:
     return next(v for v in verdicts(grouped(plain, routine)) if v.hypothesis == "H1")
 
 
-# The statistics
-
-
-def test_a_comparison_by_hand() -> None:
-    # 1, 2, 3: mean 2, deviation 1, standard error 1 / sqrt(3), so t = 2 sqrt(3), with 2 degrees
-    # of freedom. There Student's distribution has a closed form: the two-sided p is
-    # 1 - t / sqrt(2 + t^2), and the quantile of 0.975 is 0.95 sqrt(2 / (4 * 0.975 * 0.025)).
-    (found,) = compare([[1, 2, 3]])
-    t = 2 * math.sqrt(3)
-    assert found.effect == 2
-    assert found.p == pytest.approx(1 - t / math.sqrt(2 + t**2))
-    assert found.p == pytest.approx(0.0742, abs=1e-4)
-    assert found.p_corrected == found.p
-    reach = 0.95 * math.sqrt(2 / (4 * 0.975 * 0.025)) / math.sqrt(3)
-    assert found.interval == (pytest.approx(2 - reach), pytest.approx(2 + reach))
-
-
-def test_two_comparisons_by_hand() -> None:
-    # As above, but both intervals hold together: 1 - 0.05 / 4 = 0.9875 each way, and the quantile
-    # is 0.975 sqrt(2 / (4 * 0.9875 * 0.0125)) = 6.2053.
-    first, second = compare([[1, 2, 3], [2, 4, 6]])
-    reach = 0.975 * math.sqrt(2 / (4 * 0.9875 * 0.0125)) / math.sqrt(3)
-    assert first.interval == (pytest.approx(2 - reach), pytest.approx(2 + reach))
-    assert second.interval == (pytest.approx(4 - 2 * reach), pytest.approx(4 + 2 * reach))
-    assert first.p_corrected == pytest.approx(2 * first.p)
-
-
-def test_holm_by_hand() -> None:
-    # Sorted: 0.005 * 4, 0.01 * 3, 0.03 * 2, and 0.04 * 1, which must not be below 0.06.
-    assert holm([0.01, 0.04, 0.03, 0.005], 4) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.6, 0.9], 2) == [1.0, 1.0]
-    # One of the family has no p: it counts all the same.
-    assert holm([0.01], 2) == [0.02]
-    assert holm([], 0) == []
-
-
-def t_density(x: float, df: int) -> float:
-    scale = special.gamma((df + 1) / 2) / math.sqrt(df * math.pi) / special.gamma(df / 2)
-    return float(scale * (1 + x * x / df) ** (-(df + 1) / 2))
-
-
 differences = st.lists(
     st.floats(-50, 50).map(lambda x: round(x, 2)), min_size=3, max_size=8
 ).filter(lambda values: np.std(values) > 0.05)
-
-
-@given(st.lists(differences, min_size=1, max_size=3))
-def test_an_independent_oracle(family: list[list[float]]) -> None:
-    """The t density, integrated: p is what lies beyond t, and the interval holds what it must."""
-    for values, found in zip(family, compare(family), strict=True):
-        df, error = len(values) - 1, np.std(values, ddof=1) / math.sqrt(len(values))
-        within, _ = integrate.quad(
-            t_density, 0, abs(np.mean(values)) / error, args=(df,), limit=200
-        )
-        assert found.p == pytest.approx(1 - 2 * within, abs=1e-6)
-        low, high = found.interval
-        assert (low + high) / 2 == pytest.approx(np.mean(values), abs=1e-9)
-        held, _ = integrate.quad(t_density, 0, (high - low) / 2 / error, args=(df,), limit=200)
-        assert 2 * held == pytest.approx(1 - 0.05 / len(family), abs=1e-6)
-
-
-@given(differences, differences, st.randoms())
-def test_order_and_sign_do_not_matter(one: list[float], other: list[float], random: Any) -> None:
-    first, second = compare([one, other])
-    shuffled = random.sample(one, len(one))
-    again, mirrored = compare([shuffled, [-d for d in other]])
-    assert again.effect == pytest.approx(first.effect, abs=1e-9)
-    assert again.interval == pytest.approx(first.interval, abs=1e-6)
-    assert mirrored.interval == pytest.approx((-second.interval[1], -second.interval[0]), abs=1e-6)
-    assert mirrored.p_corrected == pytest.approx(second.p_corrected, abs=1e-9)
-
-
-def test_the_intervals_hold_together_and_nothing_is_shown_where_there_is_nothing() -> None:
-    """Simulated: four comparisons of five seeds with unlike spreads; true effects 0, 0, 1, 3."""
-    random, true, spread = np.random.default_rng(0), (0.0, 0.0, 1.0, 3.0), (1.0, 3.0, 1.0, 2.0)
-    families, covered, false = 1000, 0, 0
-    for _ in range(families):
-        found = compare([random.normal(t, s, 5) for t, s in zip(true, spread, strict=True)])
-        covered += all(
-            c.interval[0] <= t <= c.interval[1] for c, t in zip(found, true, strict=True)
-        )
-        false += any(c.p_corrected < 0.05 for c, t in zip(found, true, strict=True) if t == 0)
-    # Bonferroni's intervals hold with at least 95%, for four independent ones with 95.1%; three
-    # standard errors of that are 2% here. Holm's test errs in at most 5%.
-    assert 0.951 - 0.02 < covered / families < 0.951 + 0.02
-    assert false / families < 0.05 + 0.02
-
-
-# What is compared with what
 
 
 def test_each_routine_with_plain_sgd_by_seed() -> None:
@@ -145,24 +48,6 @@ def test_each_routine_with_plain_sgd_by_seed() -> None:
         "twofold run rotated-mnist er --mode offline --seeds 4 --profile paper",
         "twofold run rotated-mnist er+gem --mode offline --seed 152,162,999 --profile paper",
     )
-
-
-def test_min_in_both_modes_and_avg_in_each() -> None:
-    online = {"mode": "online"}
-    found = verdicts(
-        grouped(
-            seeded("er", PLAIN),
-            seeded("er+gem", [81, 82, 83]),
-            seeded("er", PLAIN, **online),
-            seeded("er+gem", [81, 82, 83], **online),
-        )
-    )
-    assert [(v.hypothesis, v.mode, v.metric, v.family) for v in found] == [
-        ("H1", "offline", "min", 2),
-        ("H1", "online", "min", 2),
-        ("H2", "online", "avg", 1),
-        ("H3", "offline", "avg", 1),
-    ]
 
 
 def test_the_objective_must_be_the_same() -> None:
@@ -348,9 +233,6 @@ def test_real_runs_are_compared_by_seed() -> None:
         assert verdict.commands == (None, None)
 
 
-# What is said
-
-
 def test_an_effect_that_shows() -> None:
     # 2.0, 2.1, 2.2, 2.1, 2.1: mean 2.1, deviation sqrt(0.02 / 4) = 0.0707, error 0.0316; the
     # quantile of 0.975 with 4 degrees of freedom is 2.776: 2.1 +- 0.0878.
@@ -444,78 +326,3 @@ def test_shortened_runs_are_said_to_be() -> None:
 def test_diverged_runs_are_counted() -> None:
     runs = seeded("er", PLAIN) + seeded("er+gem", [81, 82, 9.8], diverged=True)
     assert "3 of the 6 runs diverged." in verdicts(groups(runs))[0].sentence
-
-
-# Formats and the command
-
-
-def some() -> list[Run]:
-    return seeded("er", PLAIN) + seeded("er+gem", [81, 82, 83]) + seeded("joint+gem", [90])
-
-
-def test_markdown() -> None:
-    found = groups(some())
-    text = render(findings(found))
-    assert text.count("**H1: better routines reduce the stability gap** (MIN, profile paper)") == 1
-    assert "| 1 | rotated-mnist | offline | 0.1 | 128 | er   | gem |     3 |   +2.0 |" in text
-    assert "| 0.074 |" in text
-    assert "\n1. 3 seeds show no effect of gem on er's MIN" in text
-    assert all(f"- {limit}" in text for limit in (*LIMITS, *unpaired(found)))
-
-
-def test_json_and_csv_say_the_same() -> None:
-    found = verdicts(groups(some()))
-    whole = json.loads(render(Findings(found, ["alone"]), "json"))
-    assert whole["unpaired"] == ["alone"]
-    assert whole["limits"] == Findings(found).limits
-    read = list(csv.DictReader(io.StringIO(render(Findings(found), "csv"))))
-    assert len(read) == len(whole["verdicts"]) == len(found) == 2
-    for line, one, verdict in zip(read, whole["verdicts"], found, strict=True):
-        assert float(line["effect"]) == one["effect"] == verdict.effect
-        assert [float(end) for end in line["interval"].split()] == one["interval"]
-        assert line["sentence"] == one["sentence"] == verdict.sentence
-        assert one["seeds"] == [142, 152, 162]
-        assert line["commands"] == " && ".join(one["commands"])
-
-
-def test_an_unknown_format() -> None:
-    with pytest.raises(UserError, match="unknown format 'jsn': did you mean 'json'"):
-        render(Findings([]), "jsn")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    store = Store(tmp_path / "store")
-    store.prepare()
-    for run in some():
-        store.save(run)
-    return store.folder
-
-
-def test_the_command(twofold: Command, store: Path) -> None:
-    done = twofold("verdicts", "--runs", store)
-    found = groups(Store(store).runs())
-    assert (done.code, done.out) == (0, render(findings(found)))
-    file = store.parent / "verdicts.json"
-    assert twofold("verdicts", "--runs", store, "--all-settings", "-o", file).code == 0
-    assert len(json.loads(file.read_text())["verdicts"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        ("--profile published", "a routine and plain SGD on one objective are needed"),
-        ("--profile papr", "unknown profile 'papr': did you mean 'paper'?"),
-        ("--format latex", "unknown format 'latex'"),
-        ("--runs nowhere", "there is no folder nowhere: `twofold run` makes one"),
-    ],
-    ids=["nothing", "profile", "format", "empty"],
-)
-def test_mistakes_are_answered_in_one_line(
-    twofold: Command, store: Path, args: str, message: str
-) -> None:
-    words = args.split()
-    words += [] if "--runs" in words else ["--runs", str(store)]
-    done = twofold("verdicts", *words)
-    assert done.code == 2
-    assert message in one_line(done.err)

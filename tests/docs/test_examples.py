@@ -1,23 +1,38 @@
-"""The documents tell the truth: their examples run, and what they name exists."""
+"""Examples and links in the documents."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from helpers.benchmarks import domain_benchmark
+from helpers.figures import (
+    stored,
+    two_tasks,
+)
+from helpers.runs import curve_run, saved, seeded
 
 import twofold
 from twofold.benchmarks import Recipe
 from twofold.cli import main
 from twofold.discovery import import_file
+from twofold.papers.hess2024.profiles import DEPARTURES
+from twofold.report.figures import KINDS
 from twofold.routines import Routine
 
-ROOT = Path(__file__).parent.parent
+
+def test_every_departure_is_in_the_document() -> None:
+    text = (ROOT / "docs" / "profiles.md").read_text()
+    assert all(f"| {each.name} |" in text for each in DEPARTURES)
+
+
+ROOT = Path(__file__).parents[2]
 
 
 def python_blocks(document: str) -> list[str]:
@@ -124,3 +139,43 @@ def test_the_listed_profiles_and_methods_exist():
         r"`((?:finetune|er|joint|der|bic|agem|gem)\S*?)`", (ROOT / "README.md").read_text()
     ):
         twofold.Method.parse(cell)
+
+
+def test_the_guide_tells_the_truth(tmp_path, monkeypatch):
+    """Its commands and its Python run, and it has every figure."""
+    guide = (ROOT / "docs" / "figures.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    runs = [two_tasks(method, [50, 60, 70, 80]) for method in ("er", "er+gem", "joint")]
+    online = curve_run("er", [[50, 60, 70, 80], [np.nan] * 2 + [1, 1]], mode="online")
+    config = dataclasses.replace(online.config, benchmark="domain-cifar100")
+    stored([*runs, dataclasses.replace(online, config=config)], Path("runs"))
+    for command in re.findall(r"^twofold (figure .*?)(?: +#.*)?$", guide, re.MULTILINE):
+        assert main(command.split()) == 0, command
+    (code,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    exec(code, {})
+    assert {path.name for path in Path().glob("*.*")} == {
+        "rotated-mnist-offline-gap.png",
+        "gap.pdf",
+        "compare.svg",
+        "joint.png",
+        "compare.png",
+    }
+    assert set(re.findall(r"^\| `(.*?)` ", guide, re.MULTILINE)) == set(KINDS)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return saved(tmp_path / "store", seeded("er", [82, 84]), seeded("er+gem", [80, 90]))
+
+
+def test_the_example_of_the_guide(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guide = (ROOT / "docs" / "tables.md").read_text()
+    (code,) = re.findall("```python\n(.*?)```", guide, re.DOTALL)
+    store.rename(store.parent / "runs")
+    monkeypatch.chdir(store.parent)
+    exec(compile(code, "tables.md", "exec"), {})
+    out = capsys.readouterr().out
+    assert r"\begin{tabular}" in out
+    assert "rotated-mnist offline 2 seeds in common: too few to show an effect of gem" in out

@@ -1,21 +1,14 @@
-"""The table `trajectories`, and `runs show`: measures where they are shown."""
+"""The table `trajectories`: measures worked by hand."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from helpers.benchmarks import class_benchmark
-from helpers.commandline import Command
-from helpers.runs import scored_run
-from test_measures import FINAL, HAND, hand
+from helpers.measures import measured_run
 
-from twofold import Run, Store, UserError, run
+from twofold import Run
 from twofold.compare.groups import groups
 from twofold.evaluation.measures import MEASURES
 from twofold.papers.hess2024.tables import TABLES
@@ -23,24 +16,6 @@ from twofold.report.tables import StudyTable, render, study_table
 from twofold.report.tables.layouts import SIGNS
 
 LAYOUT = TABLES["trajectories"]
-
-
-def trained(
-    method: str = "er", *, lower: float = 0.0, raw: float | None = None, **more: Any
-) -> Run:
-    """A run with the curves that are worked by hand; each accuracy lower by so much.
-
-    raw: has the curves of the trained weights, too, lower by that.
-    """
-    task, accuracy = hand(HAND)
-    columns = {"task": np.array(task, np.int16)}
-    added: dict[str, Any] = {}
-    for kind, drop in (("accuracy", lower), ("raw_accuracy", raw)):
-        if drop is not None:
-            columns |= {f"{kind}_{k + 1}": accuracy[:, k] - drop for k in range(3)}
-            added[f"{kind}_after_task"] = [[a - drop for a in after] for after in FINAL]
-    one = scored_run(method, **more)
-    return dataclasses.replace(one, columns=columns, summary={**one.summary, **added})
 
 
 def table(*runs: Run) -> StudyTable:
@@ -57,7 +32,7 @@ def shown(*runs: Run) -> dict[str, dict[str, str]]:
 def test_a_row_has_what_was_worked_by_hand() -> None:
     # With two seeds, one lower by 2 everywhere: accuracies lower by 1 on average, with an error of
     # 1 (half their distance); differences of accuracies are the same.
-    row = shown(trained(seed=142), trained(seed=152, lower=2.0))["ER"]
+    row = shown(measured_run(seed=142), measured_run(seed=152, lower=2.0))["ER"]
     assert row["MIN"] == "54.0 ± 1.0 (n=2)"
     assert row["AVG"] == "78.7 ± 1.0 (n=2)"
     assert row["residual"] == "29.0 ± 0.0 (n=2)"
@@ -70,7 +45,11 @@ def test_a_row_has_what_was_worked_by_hand() -> None:
 
 
 def test_every_number_is_the_mean_of_its_measure() -> None:
-    runs = [trained(seed=142), trained(seed=152, lower=3.0), trained(seed=162, lower=4.0)]
+    runs = [
+        measured_run(seed=142),
+        measured_run(seed=152, lower=3.0),
+        measured_run(seed=162, lower=4.0),
+    ]
     for number in table(*runs).numbers():
         kind, _, key = number.metric.name.partition(".")
         values = [run.measures[key] for run in runs]
@@ -82,7 +61,7 @@ def test_every_number_is_the_mean_of_its_measure() -> None:
 
 
 def test_the_trained_weights_where_others_are_judged() -> None:
-    rows = shown(trained("er+ema(0.999)", raw=10.0), trained("er"))
+    rows = shown(measured_run("er+ema(0.999)", raw=10.0), measured_run("er"))
     assert (rows["ER + ema(0.999)"]["MIN"], rows["ER + ema(0.999)"]["raw MIN"]) == (
         "55.0 (n=1)",
         "45.0 (n=1)",
@@ -93,7 +72,7 @@ def test_the_trained_weights_where_others_are_judged() -> None:
 
 def test_rows_come_in_the_order_of_the_study_and_only_with_runs() -> None:
     methods = ("joint+gem", "er+warmup", "er+warmup+ema", "er")  # as the command line might have it
-    assert list(shown(*map(trained, methods))) == [
+    assert list(shown(*map(measured_run, methods))) == [
         "ER",
         "ER + warmup(500)",
         "ER + warmup(500) + ema(0.999)",
@@ -102,7 +81,7 @@ def test_rows_come_in_the_order_of_the_study_and_only_with_runs() -> None:
 
 
 def test_each_column_is_explained_below() -> None:
-    text = render(table(trained()), "md")
+    text = render(table(measured_run()), "md")
     for metric in LAYOUT.metrics:
         assert f"\n- {metric.label}: {metric.about}\n" in text
     keys = [metric.name.partition(".")[2] for metric in LAYOUT.metrics]
@@ -115,7 +94,7 @@ def test_each_column_is_explained_below() -> None:
 
 
 def test_thinned_evaluation_has_a_sign() -> None:
-    one = trained(eval_schedule="dense:100:10")
+    one = measured_run(eval_schedule="dense:100:10")
     row, text = shown(one)["ER"], render(table(one), "md")
     for key, measure in MEASURES.items():
         if measure.title in row and row[measure.title] != "–":
@@ -134,7 +113,7 @@ def test_thinned_evaluation_has_a_sign() -> None:
 
 
 def test_fewer_images_are_said_where_they_count() -> None:
-    row = shown(trained(eval_size=250))["ER"]
+    row = shown(measured_run(eval_size=250))["ER"]
     assert row["MIN"] == "55.0 (n=1) [a]"
     assert row["gap depth"] == "23.0 (n=1) [a]"
     for whole in ("AVG", "new-task accuracy"):
@@ -143,64 +122,6 @@ def test_fewer_images_are_said_where_they_count() -> None:
 
 @pytest.mark.parametrize("format", ["latex", "html", "csv", "json"])
 def test_the_other_formats_have_it_too(format: str) -> None:
-    text = render(table(trained(), trained("er+warmup(500)+ema(0.999)", raw=1.0)), format)
+    text = render(table(measured_run(), measured_run("er+warmup(500)+ema(0.999)", raw=1.0)), format)
     assert text.count("29.0") >= 2  # the residual of both
     assert "23.0" in text
-
-
-# One run in full
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """With a run of each kind."""
-    store = Store(tmp_path / "runs")
-    for method in ("er", "er+ema(0.9)"):
-        store.save(run(class_benchmark(), method, batch_size=10))
-    return store.folder
-
-
-def test_a_run_is_shown_with_its_measures(store: Path, twofold: Command) -> None:
-    lines = twofold("runs", "show", "--runs", str(store), "--json").out.splitlines()
-    found = {shown["method"]: shown for shown in map(json.loads, lines)}
-    for one in Store(store).runs():
-        shown = found[one.config.method]
-        assert shown["measures"] == one.measures
-        assert shown.get("raw_measures") == one.raw_measures
-        assert shown["gaps"] == [dataclasses.asdict(gap) for gap in one.gaps]
-        assert shown["avg"] == one.avg
-    assert "raw_measures" not in found["er"]
-    assert (
-        found["er+ema(decay=0.9)"]["raw_measures"]["avg"] == found["er+ema(decay=0.9)"]["raw_avg"]
-    )
-
-
-def test_a_list_of_runs_is_short(store: Path, twofold: Command) -> None:
-    lines = twofold("runs", "--runs", str(store), "--json").out.splitlines()
-    assert len(lines) == 2
-    assert not any("measures" in json.loads(line) for line in lines)
-
-
-def test_it_is_shown_indented_without_json(store: Path, twofold: Command) -> None:
-    out = twofold("runs", "show", "--runs", str(store), "--method", "er").out
-    assert re.search(r'^  "measures": \{\n    "min": ', out, re.M)
-    assert json.loads(out)["method"] == "er"
-
-
-def test_only_some_of_the_metrics() -> None:
-    chosen = ["raw_avg", "min", "gap_depth"]
-    found = study_table("trajectories", groups([trained()]), metrics=chosen)
-    assert found.blocks[0].columns == ("raw AVG", "MIN", "gap depth")
-    with pytest.raises(UserError, match="unknown metric 'gap': did you mean 'gap_depth'"):
-        study_table("trajectories", [], metrics=["gap"])
-    with pytest.raises(UserError, match="unknown metric 'residual'"):
-        study_table("main", [], metrics=["residual"])
-
-
-def test_only_some_of_the_metrics_on_the_command_line(twofold: Command, tmp_path: Path) -> None:
-    store = Store(tmp_path / "store")
-    store.prepare()
-    store.save(trained())
-    out = twofold("table", "main", "--runs", store.folder, "--metrics", "avg").out
-    assert "| AVG" in out
-    assert "| MIN" not in out

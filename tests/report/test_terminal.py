@@ -7,7 +7,6 @@ import io
 import pytest
 from helpers.runs import scored_run
 from rich.console import Console
-from twofold.report.progress import result_text
 
 from twofold.compare.groups import groups
 from twofold.experiments.runs import Run
@@ -138,10 +137,3 @@ def test_a_long_method_is_told_from_another_in_a_narrow_terminal() -> None:
     text = shown([scored_run(f"{start},ridge=0.{k})", 80, 90) for k in (1, 2)], width=80)
     assert "0.1)" in text
     assert "0.2)" in text
-
-
-def test_the_line_about_a_finished_run() -> None:
-    assert result_text(scored_run("er", 83.149, 93.55)) == "MIN 83.1  AVG 93.5"
-    assert result_text(scored_run("er", 80, 90, eval_schedule="dense")) == "MIN ≤ 80.0  AVG 90.0"
-    assert result_text(scored_run("er", None, 93.6, eval_schedule="every:2")) == "MIN -  AVG 93.6"
-    assert result_text(scored_run("er", 9.8, 9.8, diverged=True)) == "MIN 9.8  AVG 9.8  diverged"

@@ -1,11 +1,8 @@
-"""The figures beside that of stability gaps: what is drawn, against numbers worked out by hand."""
+"""The paper's own figures, against numbers worked out by hand."""
 
 from __future__ import annotations
 
 import csv
-import dataclasses
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,31 +10,22 @@ from helpers.figures import (
     BLACK,
     BLUE,
     GREEN,
-    ORANGE,
     colours,
     curves,
     dashed,
     edges,
-    legend,
     note,
     panels,
     shares,
-    stored,
     two_tasks,
 )
-from helpers.runs import curve_run
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from twofold import Run, UserError
-from twofold.cli import main
-from twofold.experiments.naming import canonical
 from twofold.papers.hess2024.figures import gamma_figure, joint_figure, projection_rule_figure
 from twofold.papers.hess2024.reference import FILES
-from twofold.report.figures import KINDS, compare_figure
-from twofold.report.figures.base import figure as register
-from twofold.routines import Routine
 
 GREY = "#a0a0a0"
 
@@ -81,40 +69,6 @@ def test_the_rules_of_projection_are_compared():
     for alone in (violated, always):
         with pytest.raises(UserError, match="no runs for the figure projection-rule"):
             projection_rule_figure([alone, other])
-
-
-def test_any_methods_fit_into_one_column():
-    methods = ["er", "joint", "er+gem", "joint+gem", "finetune", "der", "der+gem"]
-    runs = [two_tasks(m, [50 + k, 60, 70, 80]) for k, m in enumerate(methods)]
-    figure = compare_figure(runs)
-    (whole,) = panels(figure, "whole")
-    first = {
-        (to_hex(line.get_color()), line.get_linestyle()): line.get_ydata()[0]
-        for line in whole.lines
-        if len(line.get_ydata()) == 4
-    }
-    assert {name: first[look] for name, look in legend(figure).items()} == {
-        "der": 55,
-        "der+gem": 56,
-        "er": 50,
-        "er+gem": 52,
-        "finetune": 54,
-        "joint": 51,
-        "joint+gem": 53,
-    }
-    assert panels(figure, "share") == []  # nothing was projected
-    runs.append(two_tasks("er+agem", [50, 60, 70, 80], projected=[0, 0, 0, 1]))
-    (share,) = panels(compare_figure(runs), "share")
-    assert shares(share)[ORANGE][1] == [0, 0, 0, 1]
-
-
-@pytest.mark.parametrize("routine", [*sorted({*Routine.known} - {"rescale"}), "gem+rescale"])
-def test_a_routine_by_itself_and_on_er_are_two_lines(routine):
-    """`agem` is finetune+agem: another line than that of er+agem."""
-    methods = [canonical(method, "rotated-mnist", "paper") for method in (routine, f"er+{routine}")]
-    figure = compare_figure([two_tasks(method, [50, 60, 70, 80]) for method in methods])
-    assert {*legend(figure)} == {*methods}
-    assert len({*legend(figure).values()}) == 2
 
 
 def gamma_runs(**options) -> list[Run]:
@@ -217,45 +171,3 @@ def test_the_papers_gamma_study_is_drawn_beside_runs_of_its_kind(profile):
 def test_the_papers_values_are_not_drawn_beside_other_runs(options, compared):
     figure = gamma_figure(gamma_runs(**options))
     assert [name for name in ("min", "avg") if GREY in points(metric(figure, name))] == compared
-
-
-def test_a_figure_of_ones_own_registers_itself(tmp_path, capsys):
-    @register("mine", "a figure of my own", ["er"], list)
-    def mine(runs, task=1):
-        return Figure((1, 1))
-
-    try:
-        stored([two_tasks("er", [50, 60, 70, 80])], tmp_path)
-        words = ["figure", "mine", "rotated-mnist", "--runs", str(tmp_path)]
-        assert main([*words, "-o", str(tmp_path / "mine.png")]) == 0
-        with pytest.raises(SystemExit, match="0"):
-            main(["figure", "--help"])
-        said = capsys.readouterr().out
-        assert set(KINDS) == {"gap", "compare", "joint", "gamma", "projection-rule", "mine"}
-        for name, kind in KINDS.items():
-            assert f"\n  {name} " in said
-            assert kind.about in said
-    finally:
-        del KINDS["mine"]
-
-
-def test_the_guide_tells_the_truth(tmp_path, monkeypatch):
-    """Its commands and its Python run, and it has every figure."""
-    guide = (Path(__file__).parent.parent / "docs" / "figures.md").read_text()
-    monkeypatch.chdir(tmp_path)
-    runs = [two_tasks(method, [50, 60, 70, 80]) for method in ("er", "er+gem", "joint")]
-    online = curve_run("er", [[50, 60, 70, 80], [np.nan] * 2 + [1, 1]], mode="online")
-    config = dataclasses.replace(online.config, benchmark="domain-cifar100")
-    stored([*runs, dataclasses.replace(online, config=config)], Path("runs"))
-    for command in re.findall(r"^twofold (figure .*?)(?: +#.*)?$", guide, re.MULTILINE):
-        assert main(command.split()) == 0, command
-    (code,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
-    exec(code, {})
-    assert {path.name for path in Path().glob("*.*")} == {
-        "rotated-mnist-offline-gap.png",
-        "gap.pdf",
-        "compare.svg",
-        "joint.png",
-        "compare.png",
-    }
-    assert set(re.findall(r"^\| `(.*?)` ", guide, re.MULTILINE)) == set(KINDS)

@@ -1,4 +1,4 @@
-"""The paper's tables from runs: which belong, and numbers that are worked by hand."""
+"""Tables from runs: which runs belong, and numbers that are worked by hand."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 from helpers.runs import grouped, scored_run, seeded
-from helpers.tables import number, rows, timed
+from helpers.tables import number, rows
 
 from twofold.compare.groups import groups
 from twofold.compare.selection import Setting
+from twofold.errors import UserError
 from twofold.experiments.config import Config, configure
 from twofold.experiments.runs import Run
-from twofold.report.tables import notes, render, study_table
-from twofold.text import signed
-
-# Numbers
+from twofold.report.tables import render, study_table
 
 
 def test_a_number_by_hand() -> None:
@@ -34,23 +32,10 @@ def test_a_number_by_hand() -> None:
     assert [low[5], paper[5], difference[5]] == ["83.0 ± 1.0 (n=2)", "83.1 ± 0.5", "−0.1 (0.1 se)"]
 
 
-def test_all_seeds_of_the_study_need_no_remark() -> None:
-    table = study_table("main", grouped(seeded("er", [80, 81, 82, 83, 84])))
-    # Mean 82, deviation sqrt(10 / 4), error sqrt(10 / 4 / 5) = 0.7071.
-    assert rows(render(table, "md"))[1][5] == "82.0 ± 0.7"
-
-
 def test_one_seed_has_no_error() -> None:
     table = study_table("main", grouped(seeded("er", [83.1])))
     assert rows(render(table, "md"))[1][5] == "83.1 (n=1)"
     assert number(table, "er").errors_apart is None
-
-
-def test_where_there_is_nothing_there_is_a_dash_beside_the_papers() -> None:
-    _, low, paper, difference, *_ = rows(render(study_table("main", grouped(seeded("er", [80])))))
-    assert low[6:] == ["–"] * 5
-    assert paper[6] == "84.1 ± 0.4"
-    assert difference[6:] == [""] * 5
 
 
 def test_a_single_task_has_no_min() -> None:
@@ -59,27 +44,11 @@ def test_a_single_task_has_no_min() -> None:
     assert number(table, "er", "avg").value == (90, None)
 
 
-def test_diverged_runs_are_marked() -> None:
-    runs = [*seeded("er", [80, 81, 82, 83]), scored_run(low=9.8, avg=9.8, seed=182, diverged=True)]
-    assert "(1 diverged)" in rows(render(study_table("main", groups(runs))))[1][5]
-    assert "(n=1, 1 diverged)" in render(study_table("main", groups(runs[4:])))
-
-
 def test_an_error_that_the_paper_rounds_to_nothing_is_no_unit() -> None:
     table = study_table("main", grouped(seeded("joint", [86, 87], [97, 98])))
     assert number(table, "joint", "avg").printed == (97.5, 0.0)
     assert number(table, "joint", "avg").difference == 0
     assert number(table, "joint", "avg").errors_apart is None
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.25, "+0.2"), (-2.03, "−2.0"), (0.04, "0.0"), (-0.04, "0.0"), (0, "0.0")]
-)
-def test_signs(value: float, text: str) -> None:
-    assert signed(value) == text
-
-
-# Bold
 
 
 def bold(*runs: list[Run]) -> list[str]:
@@ -114,9 +83,6 @@ def test_runs_that_were_not_judged_alike_are_not_ranked() -> None:
     assert not any(n.bold for n in table.numbers() if n.metric.name == "min")
     # AVG does not depend on the schedule.
     assert [n.method for n in table.numbers() if n.bold] == ["er+gem"]
-
-
-# Which runs belong to a table
 
 
 def as_published() -> Config:
@@ -164,9 +130,6 @@ def test_gem_with_another_gamma_is_no_column() -> None:
     assert study_table("main", groups([scored_run("er+gem(gamma=0.1)")])).blocks == ()
 
 
-# Runs that are smaller than the paper's
-
-
 def test_shortened_runs_are_never_mixed_with_full_ones() -> None:
     short = [scored_run(low=10, seed=seed, iterations=20) for seed in (142, 152, 162)]
     table = study_table("main", groups([scored_run(low=80), *short]))
@@ -185,13 +148,6 @@ def test_shortened_runs_are_shown_if_there_are_no_others_and_compared_with_nothi
     shortened = "at most 20 iterations per task, the first 2 tasks only."
     assert f"[a] differs from the reference runs: {shortened}" in text
     assert "difference" not in [line[4] for line in rows(text)]
-
-
-def test_a_single_task_is_said_as_one() -> None:
-    text = render(study_table("main", grouped(seeded("er", [10, 12], tasks=1))), "md")
-    assert "[a] differs from the reference runs: the first task only." in text
-    text = render(study_table("main", grouped(seeded("er", [10, 12], eval_schedule="dense:1:5"))))
-    assert "evaluated after a task's first iteration, then every 5 iterations" in text
 
 
 def test_of_shortened_runs_the_longest_are_shown() -> None:
@@ -251,9 +207,6 @@ def test_of_runs_that_count_the_same_those_with_more_seeds_are_shown() -> None:
     assert number(table, "er").value == (84, pytest.approx(math.sqrt(4 / 3)))
 
 
-# The choice of learning rate and batch size
-
-
 def chosen(*runs: list[Run], name: str = "main") -> tuple[Setting, str]:
     ((setting, why),) = study_table(name, grouped(*runs)).choices.values()
     return setting, why
@@ -306,91 +259,7 @@ def test_without_a_plain_method_the_papers_setting_is_shown() -> None:
     assert chosen(*others)[0] == Setting(0.3, 128)
 
 
-def test_the_second_table_goes_by_der_and_bic() -> None:
-    where = {"benchmark": "split-cifar100"}
-    runs = [
-        seeded("der", [1], [20], **where),
-        seeded("bic", [1], [30], **where),
-        seeded("der", [1], [22], lr=0.01, **where),
-        seeded("bic", [1], [29], lr=0.01, **where),  # 25.5 beside 25
-        seeded("er", [1], [99], lr=0.001, **where),
-    ]
-    assert chosen(*runs, name="sota")[0] == Setting(0.01, 128)
-
-
-def test_settings_beyond_the_papers_are_in_the_appendix() -> None:
-    runs = (seeded("er", [80]), seeded("er", [81], lr=0.05), seeded("er", [82], batch_size=64))
-    (block,) = study_table("appendix", grouped(*runs)).blocks
-    assert [row.heads[:2] for row in block.rows[::2]] == [
-        ("64", "0.1"),
-        ("128", "0.1"),
-        ("128", "0.05"),
-    ]
-
-
-# The gamma study and the time of training
-
-
-def test_the_gamma_study() -> None:
-    gammas = {"0": 84.4, "0.05": 85.6, "0.1": 86.8, "0.5": 89.1, "0.8": 89.5, "1": 90.0}
-    runs = [
-        seeded(f"er+gem(gamma={gamma},when=always)", [low - 0.2, low + 0.2])
-        for gamma, low in gammas.items()
-    ]
-    table = study_table("gamma", grouped(*runs, seeded("er", [82.6, 83.6])))
-    assert [block.title for block in table.blocks] == ["Rotated MNIST, offline, LR 0.1, BS 128"]
-    head, low, paper, difference, *_ = rows(render(table, "md"))
-    assert head[1:] == [*(f"γ = {gamma}" for gamma in gammas), "ER"]
-    assert low[6:] == ["**90.0 ± 0.2** (n=2)", "83.1 ± 0.5 (n=2)"]
-    assert paper[1:] == [
-        *("84.4 ± 0.7", "85.6 ± 0.5", "86.8 ± 0.5", "89.1 ± 0.2", "89.5 ± 0.4", "90.0 ± 0.2"),
-        "83.1 ± 0.5",
-    ]
-    assert {text.split()[0] for text in difference[1:]} == {"0.0"}
-    assert any("No runs yet: Domain CIFAR-100 (offline)" in note for note in notes(table))
-
-
-def test_the_time_of_training() -> None:
-    # er: 10, 12: 11 +- 1. er+gem: 22, 44: 33 +- 11, three times as long; the error of the ratio
-    # is 3 sqrt((11 / 33)^2 + (1 / 11)^2) = 1.0366.
-    table = study_table("timing", grouped(timed("er", 10, 12), timed("er+gem", 22, 44)))
-    seconds = number(table, "er+gem", "seconds.training")
-    times = number(table, "er+gem", "seconds.training/er")
-    assert seconds.value == (33, pytest.approx(11))
-    assert seconds.printed == (252.25, 1.21)
-    assert seconds.difference is None  # another machine
-    assert times.value == (pytest.approx(3), pytest.approx(1.0366, abs=1e-4))
-    assert times.printed[0] == pytest.approx(252.25 / 59.24)
-    assert times.difference == pytest.approx(3 - 252.25 / 59.24)
-    assert number(table, "er", "seconds.training/er").value == (1, None)
-    assert (
-        times.command == f"{seconds.command} && {number(table, 'er', 'seconds.training').command}"
-    )
-    head, *body = rows(render(table, "md"))
-    assert head == ["method", "Time [s]", "Times ER"]
-    assert [line for line in body if line[0].startswith(("ER", "reference"))][:4] == [
-        ["ER", "11.00 ± 1.00 (n=2)", "1.00 (n=2)"],
-        ["reference", "59.24 ± 0.66", "1.00"],
-        ["ER + A-GEM", "–", "–"],
-        ["reference", "61.52 ± 0.60", "1.04 ± 0.02"],
-    ]
-
-
-def test_time_is_taken_from_runs_that_were_made_for_it() -> None:
-    judged = timed("er", 50, 50, 50, 50, eval_schedule="every:1")
-    table = study_table("timing", grouped(judged, timed("er", 10, 12)))
-    assert number(table, "er", "seconds.training").value == (11, pytest.approx(1))
-    alone = study_table("timing", grouped(judged))
-    assert number(alone, "er", "seconds.training").value == (50, pytest.approx(0))
-
-
-def test_times_without_er_have_no_ratio() -> None:
-    table = study_table("timing", grouped(timed("er+gem", 22, 44)))
-    assert number(table, "er+gem", "seconds.training/er").value is None
-
-
-def test_times_of_different_machines_are_said_to_be() -> None:
-    table = study_table("timing", grouped(timed("er", 1), timed("er+gem", 2, processor="another")))
-    assert any("different machines: a processor, another" in note for note in notes(table))
-    same = study_table("timing", grouped(timed("er", 1), timed("er+gem", 2)))
-    assert not any("different machines" in note for note in notes(same))
+def test_an_unknown_table_is_answered_with_the_closest() -> None:
+    with pytest.raises(UserError, match="did you mean 'appendix'"):
+        study_table("apendix", [])
+    assert study_table("main", []).blocks == ()

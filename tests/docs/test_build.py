@@ -15,9 +15,8 @@ from helpers.commandline import Command
 from helpers.runs import curve_run, gap_accuracies
 
 from twofold import Store
-from twofold.report.text import markdown_table
 
-SCRIPT = Path(__file__).parent.parent / "docs" / "build.py"
+SCRIPT = Path(__file__).parents[2] / "docs" / "build.py"
 RUNS = "twofold runs show --json --runs out --method er"
 TABLE = "twofold table main --runs replication/runs"
 FIGURE = "twofold figure gap rotated-mnist --runs replication/runs --output docs/pictures/gap.png"
@@ -179,11 +178,6 @@ def test_what_documents_say_of_blocks_is_none(build: ModuleType, root: Path) -> 
     (root / "README.md").write_text(text)
     assert build.main([], root) == 0
     assert (root / "README.md").read_text() == text
-
-
-def test_a_column_of_one_letter_has_a_rule() -> None:
-    """Without `-` in it, GitHub shows no table at all."""
-    assert markdown_table([["", "p"], ["1", "–"]], 1) == "|   |  p |\n| - | -: |\n| 1 |  – |"
 
 
 def test_the_spread_of_min_is_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:

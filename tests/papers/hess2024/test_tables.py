@@ -1,15 +1,15 @@
-"""The paper's tables from its own numbers: settings, bold and layout are the printed ones."""
+"""The paper's tables: from its own numbers, settings, bold and layout are the printed ones."""
 
 from __future__ import annotations
 
 import pytest
 from helpers.runs import grouped, seeded
-from helpers.tables import PRINTED_BOLD, UNLIKE_PRINTED, number, printed_rows, rows
+from helpers.tables import PRINTED_BOLD, UNLIKE_PRINTED, number, rows, timed
 
 from twofold.compare.groups import Group
-from twofold.compare.reference import printed, slips
 from twofold.compare.selection import Setting
 from twofold.experiments import studies
+from twofold.experiments.runs import Run
 from twofold.papers.hess2024.tables import TABLES
 from twofold.report.tables import notes, render, study_table
 
@@ -135,48 +135,86 @@ def test_every_method_of_a_study_has_its_column(name: str) -> None:
     assert there == {column.method for group in layout.groups for column in group}
 
 
-# The paper's numbers
+def chosen(*runs: list[Run], name: str = "main") -> tuple[Setting, str]:
+    ((setting, why),) = study_table(name, grouped(*runs)).choices.values()
+    return setting, why
 
 
-def test_all_of_the_papers_cells_are_shipped() -> None:
-    assert len(list(printed_rows())) == 1152
-    assert printed("rotated-mnist", "offline", "er", "min", 0.1, 128) == (83.1, 0.5)
-    assert printed("split-cifar100", "online", "bic+agem", "avg", 0.01, 64) == (15.1, 0.4)
-    gamma = "er+gem(when=always,gamma=0.050)"
-    assert printed("domain-cifar100", "offline", gamma, "avg", 0.1, 128) == (47.2, 0.7)
-    assert printed("split-cifar100", "online", "er", "seconds.training", 0.01, 10) == (59.24, 0.66)
-    assert printed("rotated-mnist", "offline", "er", "min", 0.2, 128) is None
-    assert printed("rotated-mnist", "offline", "er+gem", "seconds.training", 0.1, 128) is None
+def test_the_second_table_goes_by_der_and_bic() -> None:
+    where = {"benchmark": "split-cifar100"}
+    runs = [
+        seeded("der", [1], [20], **where),
+        seeded("bic", [1], [30], **where),
+        seeded("der", [1], [22], lr=0.01, **where),
+        seeded("bic", [1], [29], lr=0.01, **where),  # 25.5 beside 25
+        seeded("er", [1], [99], lr=0.001, **where),
+    ]
+    assert chosen(*runs, name="sota")[0] == Setting(0.01, 128)
 
 
-def test_the_slip_is_marked_and_is_one() -> None:
-    """The marked block is the one of batch size 128, with three columns moved."""
-    assert set(slips("hess2024")) == {("split-mini-imagenet", "online", 10)}
-    moved = {"bic": "joint", "bic+agem": "bic", "joint": "bic+agem"}
-    block: dict[str, dict[tuple[str, str, str], str]] = {"10": {}, "128": {}}
-    for row in printed_rows():
-        assert (row["usable"] == "no") == (
-            (row["benchmark"], row["mode"], row["batch_size"])
-            == ("split-mini-imagenet", "online", "10")
-        )
-        if (
-            row["benchmark"] == "split-mini-imagenet"
-            and row["batch_size"] in block
-            and row["mode"] == "online"
-        ):
-            block[row["batch_size"]][row["method"], row["lr"], row["metric"]] = row["mean"]
-    assert len(block["10"]) == 78
-    for (method, lr, metric), mean in block["10"].items():
-        assert block["128"][moved.get(method, method), lr, metric] == mean
+def test_settings_beyond_the_papers_are_in_the_appendix() -> None:
+    runs = (seeded("er", [80]), seeded("er", [81], lr=0.05), seeded("er", [82], batch_size=64))
+    (block,) = study_table("appendix", grouped(*runs)).blocks
+    assert [row.heads[:2] for row in block.rows[::2]] == [
+        ("64", "0.1"),
+        ("128", "0.1"),
+        ("128", "0.05"),
+    ]
 
 
-def test_nothing_is_compared_with_the_slip() -> None:
-    setting = {"benchmark": "split-mini-imagenet", "mode": "online", "batch_size": 10}
-    table = study_table("main", grouped(seeded("er", [1, 3], **setting)))
-    assert number(table, "er").printed is None
-    assert number(table, "er").difference is None
-    assert any("a slip" in note for note in notes(table))
-    assert "reference" not in [line[4] for line in rows(render(table, "md"))]
-    there = study_table("main", grouped(seeded("er", [1, 3], **{**setting, "batch_size": 64})))
-    assert number(there, "er").printed == (3.3, 0.2)
-    assert not any("a slip" in note for note in notes(there))
+def test_the_gamma_study() -> None:
+    gammas = {"0": 84.4, "0.05": 85.6, "0.1": 86.8, "0.5": 89.1, "0.8": 89.5, "1": 90.0}
+    runs = [
+        seeded(f"er+gem(gamma={gamma},when=always)", [low - 0.2, low + 0.2])
+        for gamma, low in gammas.items()
+    ]
+    table = study_table("gamma", grouped(*runs, seeded("er", [82.6, 83.6])))
+    assert [block.title for block in table.blocks] == ["Rotated MNIST, offline, LR 0.1, BS 128"]
+    head, low, paper, difference, *_ = rows(render(table, "md"))
+    assert head[1:] == [*(f"γ = {gamma}" for gamma in gammas), "ER"]
+    assert low[6:] == ["**90.0 ± 0.2** (n=2)", "83.1 ± 0.5 (n=2)"]
+    assert paper[1:] == [
+        *("84.4 ± 0.7", "85.6 ± 0.5", "86.8 ± 0.5", "89.1 ± 0.2", "89.5 ± 0.4", "90.0 ± 0.2"),
+        "83.1 ± 0.5",
+    ]
+    assert {text.split()[0] for text in difference[1:]} == {"0.0"}
+    assert any("No runs yet: Domain CIFAR-100 (offline)" in note for note in notes(table))
+
+
+def test_the_time_of_training() -> None:
+    # er: 10, 12: 11 +- 1. er+gem: 22, 44: 33 +- 11, three times as long; the error of the ratio
+    # is 3 sqrt((11 / 33)^2 + (1 / 11)^2) = 1.0366.
+    table = study_table("timing", grouped(timed("er", 10, 12), timed("er+gem", 22, 44)))
+    seconds = number(table, "er+gem", "seconds.training")
+    times = number(table, "er+gem", "seconds.training/er")
+    assert seconds.value == (33, pytest.approx(11))
+    assert seconds.printed == (252.25, 1.21)
+    assert seconds.difference is None  # another machine
+    assert times.value == (pytest.approx(3), pytest.approx(1.0366, abs=1e-4))
+    assert times.printed[0] == pytest.approx(252.25 / 59.24)
+    assert times.difference == pytest.approx(3 - 252.25 / 59.24)
+    assert number(table, "er", "seconds.training/er").value == (1, None)
+    assert (
+        times.command == f"{seconds.command} && {number(table, 'er', 'seconds.training').command}"
+    )
+    head, *body = rows(render(table, "md"))
+    assert head == ["method", "Time [s]", "Times ER"]
+    assert [line for line in body if line[0].startswith(("ER", "reference"))][:4] == [
+        ["ER", "11.00 ± 1.00 (n=2)", "1.00 (n=2)"],
+        ["reference", "59.24 ± 0.66", "1.00"],
+        ["ER + A-GEM", "–", "–"],
+        ["reference", "61.52 ± 0.60", "1.04 ± 0.02"],
+    ]
+
+
+def test_time_is_taken_from_runs_that_were_made_for_it() -> None:
+    judged = timed("er", 50, 50, 50, 50, eval_schedule="every:1")
+    table = study_table("timing", grouped(judged, timed("er", 10, 12)))
+    assert number(table, "er", "seconds.training").value == (11, pytest.approx(1))
+    alone = study_table("timing", grouped(judged))
+    assert number(alone, "er", "seconds.training").value == (50, pytest.approx(0))
+
+
+def test_times_without_er_have_no_ratio() -> None:
+    table = study_table("timing", grouped(timed("er+gem", 22, 44)))
+    assert number(table, "er+gem", "seconds.training/er").value is None

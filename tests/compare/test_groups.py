@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from helpers.benchmarks import domain_benchmark
 from helpers.runs import grouped, scored_run, seeded
@@ -19,22 +18,8 @@ from twofold.cli import run as run_command
 from twofold.compare.groups import Group, groups
 from twofold.compare.reductions import Reductions
 from twofold.compare.selection import Shelf, preference
-from twofold.compare.statistics import mean_and_error
-from twofold.errors import UserError
 from twofold.experiments.config import Config
 from twofold.experiments.runs import Run
-from twofold.experiments.store import Store
-
-
-def test_the_mean_and_its_standard_error() -> None:
-    # 1, 2, 6: mean 3; deviations -2, -1, 3; variance 14 / 2 = 7; error sqrt(7 / 3).
-    mean, error = mean_and_error([1, 2, 6])
-    assert mean == 3
-    assert error == pytest.approx(math.sqrt(7 / 3))
-    # Two values: half their distance.
-    assert mean_and_error([90, 94]) == (92, pytest.approx(2))
-    assert mean_and_error([5, 5, 5]) == (5, 0)
-    assert mean_and_error([93.6]) == (93.6, None)
 
 
 def test_runs_that_differ_in_their_seed_are_one_cell() -> None:
@@ -197,46 +182,6 @@ def test_a_component_that_is_not_at_hand_keeps_its_command() -> None:
     assert Group((with_command,)).command() == command
     assert Group((with_command, with_command)).command() == f"{command} && {command}"
     assert Group((Run(theirs, {**run.summary, "command": None}, {}),)).command() is None
-
-
-@pytest.fixture
-def stored(tmp_path: Path) -> Path:
-    """The folder of a real run."""
-    store = Store(tmp_path / "store")
-    store.prepare()
-    return store.save(twofold.run(domain_benchmark(tasks=2), "er", batch_size=8, iterations=2))
-
-
-def test_curves_are_read_when_they_are_asked_for(
-    stored: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reads = []
-
-    def read(path: Path) -> Any:
-        reads.append(path)
-        return original(path)
-
-    original = pq.read_table
-    monkeypatch.setattr(pq, "read_table", read)
-    run = Run.load(stored)
-    assert run.avg > 0
-    assert reads == []
-    assert list(run.columns["task"]) == [1, 1, 2, 2]
-    assert run.accuracy.shape == (4, 2)
-    assert len(run.columns) == len(list(run.columns))
-    assert reads == [stored / "curves.parquet"]
-
-
-def test_a_run_that_was_read_can_be_written_again(stored: Path, tmp_path: Path) -> None:
-    Run.load(stored).write(tmp_path)
-    assert (tmp_path / "curves.parquet").read_bytes() == (stored / "curves.parquet").read_bytes()
-
-
-def test_curves_that_can_not_be_read_are_answered_in_one_line(stored: Path) -> None:
-    (stored / "curves.parquet").write_bytes(b"nothing of the kind")
-    run = Run.load(stored)
-    with pytest.raises(UserError, match=r"curves\.parquet can't be read"):
-        run.accuracy  # noqa: B018
 
 
 def test_runs_of_two_versions_of_a_plugin_are_two_cells(half: Path, registries: None) -> None:
