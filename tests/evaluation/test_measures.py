@@ -20,7 +20,7 @@ from twofold.evaluation.measures import MEASURES, Gap, _largest_fall, gaps, meas
 from twofold.evaluation.metrics import average_minimum_accuracy
 
 NAN = np.nan
-DOCUMENT = Path(__file__).parent.parent / "docs" / "measures.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "measures.md"
 
 #   task, accuracy on tasks 1, 2, 3
 HAND = [

@@ -12,7 +12,9 @@ from helpers.training import ITERATIONS, Recorder, trained
 from torch.optim.swa_utils import AveragedModel
 
 import twofold
+from twofold.errors import UserError
 from twofold.routines import Routine
+from twofold.routines.ema import Ema
 
 
 class Torchs(Routine):
@@ -105,3 +107,9 @@ def test_bias_correction_is_fitted_to_the_weights_that_are_judged():
     assert of_average != objective._correction
     assert result.task_ends[-1] == average.tolist()
     assert result.raw_task_ends[-1] == raw.tolist()
+
+
+@pytest.mark.parametrize("decay", [1.0, -0.1])
+def test_the_decay_is_a_share_below_1(decay):
+    with pytest.raises(UserError, match="ema's decay must be at least 0 and below 1"):
+        Ema(decay)
