@@ -83,16 +83,16 @@ class Counter:
     """Counts forward passes of an iteration: with gradients, and images without."""
 
     def __init__(self, module: nn.Module) -> None:
-        self._own = module
         self.start()
-        module.register_forward_hook(self._count)  # a copy of the network counts here, too
+
+        def count(called: nn.Module, _, logits: Tensor) -> None:
+            with_gradient = called is module and logits.requires_grad
+            self.load += Load(1, len(logits)) if with_gradient else Load(evaluated=len(logits))
+
+        module.register_forward_hook(count)  # a function: a copy of the network has it as well
 
     def start(self) -> None:
         self.load = Load()
-
-    def _count(self, module: nn.Module, _, logits: Tensor) -> None:
-        with_gradient = module is self._own and logits.requires_grad
-        self.load += Load(1, len(logits)) if with_gradient else Load(evaluated=len(logits))
 
 
 def iteration_loads(method: str, norm: bool, b: int = 5) -> dict[int, Load]:

@@ -248,7 +248,7 @@ def test_parts():
         (Er() + Gem(0.1, "always"), "er+gem(0.1,always)"),
         (Er() + Gem(gamma=1), "er+gem(gamma=1)"),
         (Joint(keep=5) + Agem(reference="frozen"), "joint(5)+agem(frozen)"),
-        (Joint(keep=None), "joint"),
+        (Joint(keep=None), "joint(none)"),
         (Gem() + Clip(2), "finetune+gem+clip(2)"),
         (Method.parse("er+gem") + Clip(), "er+gem+clip"),
         (Er() + Sgd() + Gem(), "er+gem"),

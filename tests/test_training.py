@@ -249,7 +249,7 @@ def test_training_starts_from_given_weights():
 
 
 def test_weights_of_a_different_network_are_refused():
-    weights = class_benchmark(tasks=2).model().state_dict()
+    weights, settings = class_benchmark(tasks=2).model().state_dict(), Settings(batch_size=8)
     message = r"^weights of a different network: '4.weight' has shape \[6, 256\], and here \[9"
     with pytest.raises(UserError, match=message):
-        Training(class_benchmark(), *Method.parse("er").make(), Settings(), start_from=weights)
+        Training(class_benchmark(), *Method.parse("er").make(), settings, start_from=weights)
