@@ -73,9 +73,9 @@ def test_what_else_tells_rows_apart_has_a_column() -> None:
     assert rows(
         [scored_run("er", 80, 90), scored_run("er", 60, 70, momentum=0.5, memory_per_class=10)]
     ) == [
-        "method lr batch memory per class momentum MIN AVG projected seeds",
-        "er 0.1 128 100 0.9 80.0 90.0 0.0% 1",
-        "er 0.1 128 10 0.5 60.0 70.0 0.0% 1",
+        "method lr batch momentum memory per class MIN AVG projected seeds",
+        "er 0.1 128 0.9 100 80.0 90.0 0.0% 1",
+        "er 0.1 128 0.5 10 60.0 70.0 0.0% 1",
     ]
 
 
