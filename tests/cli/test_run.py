@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +16,10 @@ from helpers.benchmarks import class_benchmark
 from helpers.commandline import SHORT, Command, leftovers, process, runs_in
 
 from twofold import Run, datasets
-from twofold.cli import main
 from twofold.cli.run import EXAMPLES
 from twofold.experiments import config, studies
 from twofold.experiments.config import Config, configure
 from twofold.objectives import Objective
-from twofold.routines import Routine
 from twofold.settings import Settings
 from twofold.training import Training
 
@@ -63,42 +58,6 @@ def curves(folder: Path | str) -> dict[str, bytes]:
     return {name: table[name].to_numpy().tobytes() for name in table.column_names}
 
 
-# Help
-
-
-def test_help_loads_nothing_heavy() -> None:
-    """Not measured by the clock: what takes the time is torch."""
-    code = """if True:
-        import sys
-        from twofold.cli import main
-        for args in ["--help"], ["run", "--help"], ["list", "--help"], ["data", "--help"]:
-            try:
-                main(args)
-            except SystemExit as end:
-                assert not end.code
-            else:
-                raise AssertionError(args)
-        main(["rnu"])
-        print("loaded:", {"torch", "numpy", "scipy", "pyarrow", "rich"} & set(sys.modules))
-    """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
-    assert done.stdout.endswith("loaded: set()\n"), done.stdout + done.stderr
-
-
-def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["run", "--help"])
-    assert end.value.code == 0
-    text = capsys.readouterr().out
-    options = (
-        "mode lr batch-size seed seeds profile iterations tasks eval-every eval-size data out "
-        "memory-per-class memory-grouping whitening momentum reset-momentum workers device "
-        "plugin json dry-run"
-    )
-    for option in options.split():
-        assert re.search(rf"^ +--{option}\b", text, re.MULTILINE), option
-
-
 @pytest.mark.parametrize("example", [0, 1, 2, 3])
 def test_the_examples_of_the_help_are_commands(example: int, configs_of: Any) -> None:
     line = EXAMPLES.splitlines()[1:][example]
@@ -128,7 +87,8 @@ def test_the_main_tables_settings(
     (made,) = configs_of(benchmark, "er", "--mode", mode)
     assert (made.mode, made.lr, made.batch_size) == (mode, lr, batch_size)
     assert (made.seed, made.profile, made.momentum) == (142, "paper", 0.9)
-    assert (made.eval_every, made.eval_size, made.memory_per_class) == (1, 1000, 100)
+    assert (made.eval_schedule, made.eval_size) == ("every", 1000)
+    assert made.memory_per_class == 100
     (made,) = configs_of(benchmark, "er", "--mode", mode, "--lr", "1e-3", "--batch-size", 7)
     assert (made.lr, made.batch_size) == (0.001, 7)
 
@@ -190,8 +150,8 @@ def test_spellings_of_a_method(written: str, method: str, configs_of: Any) -> No
         "rotated-mnist er",
         "rotated-mnist er+gem(gamma=0.1,when=always) --mode online --profile published --seed 3",
         "split-cifar100 bic+agem --mode online --lr 0.05 --batch-size 20 --momentum 0",
-        "domain-cifar100 joint --reset-momentum --memory-grouping class --whitening published",
-        "split-mini-imagenet der --iterations 3 --tasks 2 --eval-every 5 --eval-size 9",
+        "domain-cifar100 joint+momentum-reset --memory-grouping class --whitening published",
+        "split-mini-imagenet der --iterations 3 --tasks 2 --eval-schedule every:5 --eval-size 9",
         "rotated-mnist gem(references=independent) --profile published --memory-per-class 7",
     ],
 )
@@ -358,46 +318,7 @@ def test_the_out_folder_may_have_any_name(name: str, run_tiny: Command, tmp_path
     assert len(runs_in(tmp_path / name)) == 1
 
 
-def test_a_terminal_that_knows_ascii_only(
-    run_tiny: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Hours of training must not end in a UnicodeEncodeError."""
-    stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    monkeypatch.setattr(sys, "stdout", stdout)
-    done = run_tiny("er", "--seeds", 2)
-    stdout.flush()
-    assert done.code == 0
-    assert b"20.0" in stdout.buffer.getvalue()  # type: ignore[attr-defined]
-
-
-def test_a_reader_that_has_seen_enough() -> None:
-    """`twofold list | head -1`, with the pipe closed before anything is written."""
-    read, write = os.pipe()
-    os.close(read)
-    done = subprocess.run(
-        [sys.executable, "-m", "twofold", "list"], stdout=write, stderr=subprocess.PIPE, timeout=60
-    )
-    os.close(write)
-    assert done.stderr == b""
-
-
-# Listing, plugins
-
-
-def test_list_names_everything_with_options(twofold: Command) -> None:
-    done = twofold("list")
-    assert (done.code, done.err) == (0, "")
-    for name in ("rotated-mnist", "domain-cifar100", "split-cifar100", "split-mini-imagenet"):
-        assert re.search(rf"^ +{name} +\S", done.out, re.MULTILINE), name
-    for kind in (Objective, Routine):
-        for name, component in kind.known.items():
-            described = re.search(
-                rf"^ +{name} +(\S.*\n(?: {{4}}\w+=.*\n)*)", done.out, re.MULTILINE
-            )
-            assert described, name
-            for option, field in component.options().items():
-                value = "none" if field.default is None else field.default
-                assert f"{option}={value}" in described[1], (name, option)
+# Plugins
 
 
 def test_a_users_routine(run_tiny: Command, half: Path) -> None:
@@ -412,38 +333,7 @@ def test_a_users_routine(run_tiny: Command, half: Path) -> None:
     assert curves(own["folder"])["loss"] != curves(plain["folder"])["loss"]
 
 
-def test_list_with_a_users_routine(twofold: Command, half: Path) -> None:
-    done = twofold("list", "--plugin", half)
-    assert done.code == 0
-    assert re.search(r"half +Follows a part of the gradient\.\n +share=0\.5", done.out)
-
-
-def test_plugins_of_one_name_in_two_folders(twofold: Command, tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "mine.py").write_text(
-            f"from twofold import Routine\nclass R(Routine, name='{name}-of-mine'):\n"
-            "    'Mine.'\n    def after_step(self, step): pass\n"
-        )
-    files = (tmp_path / "first" / "mine.py", tmp_path / "second" / "mine.py")
-    done = twofold("list", "--plugin", files[0], "--plugin", files[1])
-    assert "first-of-mine" in done.out
-    assert "second-of-mine" in done.out
-
-
 def test_a_plugins_options_are_recorded(registries: None, half: Path) -> None:
     made = configure("rotated-mnist", "er+half(share=0.25)", plugins=[str(half)])
     assert made.components == [("er", {}), ("half", {"share": 0.25})]
     assert made.plugins == [str(half)]
-
-
-# Data
-
-
-def test_data_check_and_get(twofold: Command, toy: Path) -> None:
-    done = twofold("data", "check", "mini-imagenet", "--data", toy)
-    assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("mini-imagenet: 500 + 100 images of 84x84x3, 100 classes")
-    assert done.out.endswith(f"from {toy}\n")
-    done = twofold("data", "get", "mini-imagenet", "--data", toy)
-    assert (done.code, done.out) == (0, f"mini-imagenet is in {toy}\n")

@@ -111,7 +111,8 @@ def repeated(flag: str, values: list[str]) -> str:
 def add_seeds(group: Any, help: str, count_help: str) -> None:
     """Add `--seed N,N,...` and `--seeds N`, of which one may be given."""
     either = group.add_mutually_exclusive_group()
-    either.add_argument("--seed", metavar="N,N,...", action="append", help=help)
+    seed: Any = either.add_argument("--seed", metavar="N,N,...", action="append", help=help)
+    seed.reader = _reader(options(Request)["seed"])
     either.add_argument("--seeds", metavar="N", help=count_help)
 
 

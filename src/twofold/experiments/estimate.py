@@ -169,7 +169,13 @@ def seconds_left(configs: Sequence[Config], store: Store, data: Path | None) -> 
     """Return the seconds of each run on one core; None for those that are in the store."""
     there = {identity_of(folder.name) for folder in store.folders()}
     estimator = Estimator(data)
-    return [None if c.identity() in there else estimator.seconds(c) for c in configs]
+
+    def done(config: Config) -> bool:
+        if config.identity() not in there:
+            return False
+        return config.keep_weights == "none" or store.find(config) is not None  # with its weights
+
+    return [None if done(config) else estimator.seconds(config) for config in configs]
 
 
 def _sizes_and_model(

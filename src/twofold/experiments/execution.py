@@ -58,7 +58,7 @@ def execute(
             result = training.run()
         else:
             state = checkpoints.read(work.checkpoint, config.device)
-            if state is not None:
+            if state is not None and keeper.has_before(state["task"]):
                 training.restore(state)
             result = training.run(_checkpointer(training, work.checkpoint, checkpoint_every))
     return Run(config, summarise(config, result), result.curves, states=keeper.kept())
@@ -78,7 +78,7 @@ class WeightKeeper:
     """
 
     def __init__(self, config: Config, work: Work | None) -> None:
-        self._every = config.keep_weights == "switches"
+        self._kind, self._every = config.keep_weights, config.keep_weights == "switches"
         self._folder = work.folder / "weights" if work is not None else None
         self._kept: dict[str, State] = {}
 
@@ -97,12 +97,23 @@ class WeightKeeper:
             self._folder.mkdir(exist_ok=True)
             weights.write(self._folder / f"{name}.safetensors", state)
 
+    def has_before(self, task: int) -> bool:
+        """Tell whether the weights after all tasks before this one are there, if they are kept."""
+        names = [weights.of_task(k) for k in range(1, task)] if self._every else []
+        return all(name in self._files() for name in names)
+
     def kept(self) -> dict[str, State]:
         """Return all weights that a run keeps, by name."""
         if self._folder is not None:
-            files = sorted(self._folder.glob("*.safetensors"))
-            self._kept = {file.stem: weights.read(file) for file in files}
+            self._kept = {name: weights.read(file) for name, file in self._files().items()}
         return self._kept
+
+    def _files(self) -> dict[str, Path]:
+        """The files beside the checkpoint; an earlier attempt may have kept different weights."""
+        if self._folder is None or self._kind == "none":
+            return {}
+        pattern = "task-*.safetensors" if self._every else f"{weights.END}*.safetensors"
+        return {file.stem: file for file in sorted(self._folder.glob(pattern))}
 
 
 def _checkpointer(training: Training, path: Path, every: float) -> Callable[[], None]:

@@ -99,7 +99,7 @@ def listed(runs: str | Study | Config | Iterable[Config | Study]) -> list[Config
     """Return the configurations of a list, a study or a study's name; each once."""
     if isinstance(runs, str):
         runs = load(runs)
-    if isinstance(runs, Config | Study):
+    if isinstance(runs, Config | Study) or not isinstance(runs, Iterable):
         runs = [runs]
     configs: dict[str, Config] = {}
     for each in runs:

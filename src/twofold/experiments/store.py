@@ -45,7 +45,7 @@ from twofold.experiments.files import digest, exchange, replace_file, sync, sync
 from twofold.experiments.files import writing as writing
 from twofold.experiments.runs import CONFIG, SUMMARY, Run, Runs
 from twofold.experiments.weights import FOLDER as WEIGHTS
-from twofold.experiments.weights import written
+from twofold.experiments.weights import holds, written
 from twofold.locks import try_lock
 
 if TYPE_CHECKING:
@@ -88,8 +88,15 @@ class Store:
             )
 
     def find(self, config: Config) -> Path | None:
-        """Return the place of the complete run of a configuration. A damaged run is set aside."""
-        return self.find_identity(config.identity())
+        """Return the place of the complete run of a configuration. A damaged run is set aside.
+
+        A run is not complete without the weights that the configuration asks to keep.
+        """
+        folder = self.find_identity(config.identity())
+        if folder is None or config.keep_weights == "none":
+            return folder
+        tasks = len(self._summary(folder).get("accuracy_after_task", []))
+        return folder if holds(folder, config.keep_weights, tasks) else None
 
     def find_identity(self, identity: str) -> Path | None:
         for folder in self._named(identity):

@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from twofold.choices import Kept
 from twofold.errors import UserError
 from twofold.experiments import files
 
@@ -70,7 +71,10 @@ def digest(source: Path | Mapping[str, Tensor]) -> str:
 
 
 def file_of(source: Path) -> Path:
-    """Return the file of weights at a path: the file itself, or the last one of a run's folder."""
+    """Return the file of weights that a path names: itself, or the last of a run's folder.
+
+    If different weights were evaluated than trained, it is the evaluated ones, as in `Run.weights`.
+    """
     if not source.is_dir():
         return source
     names = written(source)
@@ -80,10 +84,10 @@ def file_of(source: Path) -> Path:
 
 
 def _order(name: str) -> tuple[bool, int, bool]:
-    """Return a sorting key: by task, with `end` last, and trained after evaluated weights."""
+    """Return a sorting key: by task, with `end` last, and evaluated after trained weights."""
     stem = Path(name).stem
     number = re.search(r"\d+", stem)
-    return stem.startswith(END), int(number[0]) if number else 0, stem.endswith(TRAINED)
+    return stem.startswith(END), int(number[0]) if number else 0, not stem.endswith(TRAINED)
 
 
 def write_all(folder: Path, states: Mapping[str, Mapping[str, Tensor]]) -> None:
@@ -96,6 +100,14 @@ def write_all(folder: Path, states: Mapping[str, Mapping[str, Tensor]]) -> None:
 def written(folder: Path) -> list[str]:
     """Return the files of weights in a run's folder, as its checksums name them."""
     return sorted(f"{FOLDER}/{path.name}" for path in (folder / FOLDER).glob(f"[!.]*{SUFFIX}"))
+
+
+def holds(folder: Path, kept: Kept, tasks: int) -> bool:
+    """Tell whether a run's folder holds the weights that the option `keep_weights` asks for."""
+    names = {Path(name).stem for name in written(folder)}
+    if kept == "switches":
+        return names >= {of_task(task) for task in range(1, tasks + 1)}
+    return kept == "none" or bool(names & {END, of_task(tasks)})
 
 
 class StoredWeights(Mapping[str, State]):
