@@ -10,7 +10,8 @@ from rich.console import Console
 
 from twofold.compare.groups import groups
 from twofold.experiments.runs import Run
-from twofold.report.terminal import mean_text, run_table, summary_tables
+from twofold.report.terminal import run_table, summary_tables
+from twofold.text import mean_text
 
 
 def shown(runs: list[Run], width: int) -> str:
@@ -39,7 +40,7 @@ def rows(runs: list[Run]) -> list[str]:
     ],
 )
 def test_a_cell(values: list[float], text: str) -> None:
-    assert mean_text(values) == text
+    assert mean_text(values, "-") == text
 
 
 def test_a_row_a_method_in_the_order_of_first_appearance() -> None:
