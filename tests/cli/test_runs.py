@@ -13,7 +13,7 @@ from helpers.runs import curve_run, gap_accuracies
 
 from twofold import Run, Store, UserError
 from twofold.compare.groups import groups
-from twofold.report.figures.series import accuracy_curve, projected_share
+from twofold.experiments.plotting import accuracy_curve, projected_share
 from twofold.report.page import build_page
 
 SHOWN = ("table main", "table gamma", "table trajectories", "verdicts", "runs")
@@ -89,9 +89,9 @@ def test_measures_curves_and_the_page_are_the_same(full: Path, small: Path) -> N
         assert one.gaps == other.gaps
     for one, other in zip(groups(old), groups(new), strict=True):
         for task in (1, 2, 3):
-            a, b = accuracy_curve(one, task), accuracy_curve(other, task)
+            a, b = accuracy_curve(one.runs, task), accuracy_curve(other.runs, task)
             assert all(np.array_equal(getattr(a, x), getattr(b, x)) for x in ("x", "mean", "error"))
-        assert np.array_equal(projected_share(one), projected_share(other))
+        assert np.array_equal(projected_share(one.runs), projected_share(other.runs))
     assert build_page(old, "a store") == build_page(new, "a store")
 
 

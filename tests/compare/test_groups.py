@@ -123,7 +123,7 @@ def test_whether_every_iteration_was_judged(options: dict[str, Any], complete: b
 def configs_of(command: str, monkeypatch: pytest.MonkeyPatch) -> list[Config]:
     """What a command would run."""
     asked: list[Config] = []
-    monkeypatch.setattr(run_command, "make_all", lambda configs, args: asked.extend(configs))
+    monkeypatch.setattr(run_command, "train", lambda configs, args: asked.extend(configs) or 0)
     program, *words = shlex.split(command)
     assert program == "twofold"
     assert main(words) == 0
@@ -132,7 +132,7 @@ def configs_of(command: str, monkeypatch: pytest.MonkeyPatch) -> list[Config]:
 
 @pytest.mark.parametrize(
     ("seeds", "said"),
-    [([142], "--seeds 1"), ([142, 152, 162], "--seeds 3"), ([152, 7], "--seed 7,152")],
+    [([142], "--seed 142"), ([142, 152, 162], "--seeds 3"), ([152, 7], "--seed 7,152")],
     ids=["one", "first", "others"],
 )
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def configs_of(command: str, monkeypatch: pytest.MonkeyPatch) -> list[Config]:
             "mode": "online",
             "eval_schedule": "every:10",
         },
-        {"method": "er", "memory_grouping": "class", "iterations": 20, "reset_momentum": True},
+        {"method": "er", "memory_grouping": "class", "iterations": 20, "momentum": 0.5},
     ],
     ids=["usual", "gamma", "online", "special"],
 )

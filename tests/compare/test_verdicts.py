@@ -104,7 +104,7 @@ def test_the_published_er_and_er_gem_have_different_memories() -> None:
     found = grouped(seeded("er", PLAIN, **published), seeded("er+gem", [81, 82, 84], **published))
     assert verdicts(found) == []
     (sentence,) = unpaired(found)
-    assert "--profile published --memory-grouping class-task" in sentence
+    assert "--memory-grouping class-task --profile published" in sentence
     mended = seeded("er", PLAIN, memory_grouping="class-task", **published)
     more = [*found, *groups(mended)]
     assert unpaired(more) == []

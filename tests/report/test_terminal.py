@@ -10,7 +10,8 @@ from rich.console import Console
 
 from twofold.compare.groups import groups
 from twofold.experiments.runs import Run
-from twofold.report.terminal import mean_text, run_table, summary_tables
+from twofold.report.terminal import run_table, summary_tables
+from twofold.text import mean_text
 
 
 def shown(runs: list[Run], width: int) -> str:
@@ -39,7 +40,7 @@ def rows(runs: list[Run]) -> list[str]:
     ],
 )
 def test_a_cell(values: list[float], text: str) -> None:
-    assert mean_text(values) == text
+    assert mean_text(values, "-") == text
 
 
 def test_a_row_a_method_in_the_order_of_first_appearance() -> None:
@@ -73,9 +74,9 @@ def test_what_else_tells_rows_apart_has_a_column() -> None:
     assert rows(
         [scored_run("er", 80, 90), scored_run("er", 60, 70, momentum=0.5, memory_per_class=10)]
     ) == [
-        "method lr batch memory per class momentum MIN AVG projected seeds",
-        "er 0.1 128 100 0.9 80.0 90.0 0.0% 1",
-        "er 0.1 128 10 0.5 60.0 70.0 0.0% 1",
+        "method lr batch momentum memory per class MIN AVG projected seeds",
+        "er 0.1 128 0.9 100 80.0 90.0 0.0% 1",
+        "er 0.1 128 0.5 10 60.0 70.0 0.0% 1",
     ]
 
 

@@ -16,7 +16,7 @@ import torch
 
 from twofold.benchmarks import Benchmark, Recipe
 from twofold.compatibility import check_method
-from twofold.component import Component
+from twofold.component import Component, plain
 from twofold.discovery import changed_since_import, import_file, module_of, plugin_digest
 from twofold.errors import UserError
 from twofold.experiments import profiles
@@ -128,6 +128,23 @@ def varying(configs: Sequence[Config], apart: Iterable[str] = ()) -> list[Option
         if each.role != "place" and name not in apart
         if len({str(getattr(config, name)) for config in configs}) > 1
     ]
+
+
+def setting_words(config: Config, shown: Iterable[Option]) -> list[str]:
+    """Return `online` or `lr 0.01` for each of these options that has a value.
+
+    The texts that name a run, such as its benchmark and mode, need no label.
+    """
+    values = [(each, getattr(config, each.name)) for each in shown]
+    return [
+        value if each.axis and isinstance(value, str) else f"{each.column} {_short(value)}"
+        for each, value in values
+        if value is not None and value != ""
+    ]
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else plain(value)
 
 
 @keywords_of(Options).after_two

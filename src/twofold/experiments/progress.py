@@ -14,8 +14,7 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from twofold.component import plain
-from twofold.experiments.config import Config, varying
+from twofold.experiments.config import Config, setting_words, varying
 from twofold.experiments.execution import Finished
 from twofold.experiments.runs import result_text
 from twofold.training import Progress as TrainingProgress
@@ -166,12 +165,7 @@ def run_names(configs: Sequence[Config]) -> list[str]:
     """Return method and seed of each run, after the options that tell the runs apart."""
     differing = varying(configs, apart=("method", "seed"))
 
-    def name(config: Config) -> str:
-        words = [
-            value if each.hint is str else f"{each.column} {value}"
-            for each in differing
-            for value in [plain(getattr(config, each.name))]
-        ]
-        return " ".join([*words, config.method, f"seed {config.seed}"])
-
-    return [name(config) for config in configs]
+    return [
+        " ".join([*setting_words(config, differing), config.method, f"seed {config.seed}"])
+        for config in configs
+    ]

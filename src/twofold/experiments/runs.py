@@ -32,7 +32,7 @@ from twofold.evaluation.metrics import (
 from twofold.experiments import notebook
 from twofold.experiments.archive import CHECKSUMS, CURVES, Archive, is_archive
 from twofold.experiments.columns import Array, StoredColumns, read_parquet
-from twofold.experiments.config import Config, varying
+from twofold.experiments.config import Config, setting_words, varying
 from twofold.experiments.naming import canonical
 from twofold.experiments.plotting import draw
 from twofold.experiments.weights import (
@@ -43,7 +43,8 @@ from twofold.experiments.weights import (
     write_all,
 )
 from twofold.models.flat import load_weights
-from twofold.options import Option, options
+from twofold.options import options
+from twofold.text import mean_text
 from twofold.training import Result
 
 if TYPE_CHECKING:
@@ -74,8 +75,8 @@ class Run:
         return f"Run({what}{': ' if numbers else ''}{numbers})"
 
     def _repr_html_(self) -> str:
-        row = (*_values(self.config, FIRST).values(), *map(notebook.percent, (self.min, self.avg)))
-        return notebook.html_table((*FIRST, "MIN", "AVG"), [row], self._picture())
+        row = (*_values(self.config, FIRST).values(), mean_text([self.min]), mean_text([self.avg]))
+        return notebook.html_table((*_columns(FIRST), "MIN", "AVG"), [row], self._picture())
 
     def _picture(self) -> str:
         return notebook.inline_picture(self)
@@ -300,14 +301,12 @@ class Runs(Sequence[Run]):
 
         Lines are means over seeds, and bands are standard errors.
         """
-        shown = ("method", *(each.name for each in self._varying()))
+        differing = varying([run.config for run in self], ("method", "seed"))
         named: dict[str, list[Run]] = {}
-        for values, runs in self._settings(shown).items():
-            named.setdefault(", ".join(map(str, values)), []).extend(runs)
+        for run in self:
+            label = ", ".join([run.config.method, *setting_words(run.config, differing)])
+            named.setdefault(label, []).append(run)
         return draw(named, task)
-
-    def _varying(self) -> list[Option]:
-        return varying([run.config for run in self], ("method", "seed"))
 
     def _settings(self, names: Iterable[str]) -> dict[tuple[object, ...], list[Run]]:
         """Return the runs by the values of these options."""
@@ -322,12 +321,13 @@ class Runs(Sequence[Run]):
             (
                 *group,
                 len(runs),
-                notebook.mean_and_error(run.min for run in runs),
-                notebook.mean_and_error(run.avg for run in runs),
+                mean_text(run.min for run in runs),
+                mean_text(run.avg for run in runs),
             )
             for group, runs in self._settings(names).items()
         ]
-        return notebook.html_table((*names, "runs", "MIN", "AVG"), rows, self._picture())
+        header = (*_columns(names), "runs", "MIN", "AVG")
+        return notebook.html_table(header, rows, self._picture())
 
     def _picture(self) -> str:
         return notebook.inline_picture(self)
@@ -346,6 +346,11 @@ def _value(config: Config, name: str) -> object:
 
 def _values(config: Config, names: Iterable[str]) -> dict[str, object]:
     return {name: _value(config, name) for name in names}
+
+
+def _columns(names: Iterable[str]) -> list[str]:
+    """Return the headings of options."""
+    return [options(Config)[name].column for name in names]
 
 
 def matches(config: Config, wanted: Mapping[str, Any]) -> bool:

@@ -116,7 +116,7 @@ def test_each_profile_has_its_own_runs() -> None:
         {"memory_grouping": "class"},
         {"whitening": "published"},
         {"momentum": 0.5},
-        {"reset_momentum": True},
+        {"method": "er+momentum-reset"},
     ],
     ids=lambda other: next(iter(other)),
 )
