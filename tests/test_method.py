@@ -200,7 +200,7 @@ def test_each_making_is_fresh():
         ("er-gem", "unknown method 'er-gem'"),
     ],
 )
-def test_what_is_wrong_is_said(text, fragment):
+def test_a_wrong_text_is_refused_in_one_line(text, fragment):
     with pytest.raises(UserError, match=re.escape(fragment)) as caught:
         Method.parse(text)
     assert "\n" not in str(caught.value)
