@@ -134,7 +134,7 @@ def own_components():
 
     @dataclass
     class Average(Routine, name="average"):
-        """Judges an exponential average of the weights; training goes on as it would."""
+        """Evaluates an exponential average of the weights; training goes on as it would."""
 
         decay: float = 0.9
 
@@ -265,7 +265,7 @@ def test_a_ramp_scales_the_steps_after_a_switch():
     assert moved["er+ramp(steps=4)"] == pytest.approx(expected, rel=1e-3)
 
 
-def test_an_average_is_judged_while_training_goes_on_as_without():
+def test_an_average_is_evaluated_and_training_is_unchanged():
     plain, one = train("er")
     averaged, other = train("er+average(decay=0.8)")
     assert torch.equal(plain.net.values, averaged.net.values)
@@ -287,7 +287,7 @@ def test_an_average_of_the_latest_weights_alone_changes_nothing():
     assert one.task_ends == other.task_ends
 
 
-def test_the_objective_prepares_for_evaluation_with_the_weights_to_be_judged():
+def test_the_objective_prepares_for_evaluation_with_the_weights_to_be_evaluated():
     seen: list[bool] = []
     objective, (average,) = Method.parse("er+average").make()
     objective.before_evaluation = lambda: seen.append(
@@ -309,7 +309,7 @@ def test_a_routine_gets_the_gradients_of_past_tasks_and_its_log_is_recorded():
     assert not torch.equal(training.net.values, plain.net.values)
 
 
-def test_an_objective_of_ones_own_is_what_is_optimised():
+def test_an_objective_of_your_own_is_optimised():
     plain, one = train("er")
     same, other = train("smooth(0)")
     np.testing.assert_allclose(one.curves["loss"], other.curves["loss"], rtol=1e-5, atol=1e-7)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+import torch
 
-from twofold.streams import stream
+from twofold.streams import seeded, stream
 
 
 def test_a_stream_is_a_function_of_where_it_is_drawn():
@@ -18,3 +20,19 @@ def test_a_stream_is_a_function_of_where_it_is_drawn():
         stream(1, "replay", 2),
     ]
     assert all(not np.array_equal(other.random(4), one) for other in others)
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_seeded_draws_follow_from_the_stream_and_leave_the_generator_as_it_was(failing):
+    drawn = []
+    for other in (1, 2):
+        torch.manual_seed(other)
+        before = torch.get_rng_state()
+        try:
+            with seeded(stream(0, "network", 1, 2), torch.device("cpu")):
+                drawn.append(torch.rand(3))
+                assert not failing
+        except AssertionError:
+            assert failing
+        assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(*drawn)

@@ -11,7 +11,7 @@ import pytest
 import quadprog
 import torch
 from helpers.benchmarks import class_benchmark, domain_benchmark
-from helpers.training import trained
+from helpers.training import trained, training_of
 from torch import nn
 from torch.nn import functional as F
 
@@ -204,3 +204,52 @@ def test_a_network_with_too_few_outputs_is_refused():
     with pytest.raises(UserError, match=r"5 outputs.*'mine'.*labels up to 5.*at least 6"):
         run(benchmark, "er", batch_size=10, iterations=2)
     assert run(benchmark, "er", batch_size=10, iterations=2, tasks=1)
+
+
+def test_progress_is_told_after_every_evaluation():
+    told: list[Progress] = []
+    training = training_of("er", eval_schedule="every:4")
+    training.on_progress = told.append
+    columns = training.run().curves
+    assert [(each.task, each.iteration) for each in told] == [
+        (task, 6 * (task - 1) + n) for task in (1, 2, 3) for n in (4, 6)
+    ]
+    assert {each.iterations for each in told} == {18}
+    for each in told:
+        row = [columns[f"accuracy_{k + 1}"][each.iteration - 1] for k in range(each.task)]
+        assert float(each.accuracy) == pytest.approx(np.mean(row), rel=1e-6)
+
+
+@pytest.mark.parametrize(("method", "others"), [("er", False), ("er+ema(0.5)", True)])
+def test_weights_are_handed_over_at_the_end_of_each_task(method, others):
+    seen = []
+    training = training_of(method)
+    training.on_task_end = lambda *given: seen.append(given)
+    training.run()
+    assert [task for task, _, _ in seen] == [1, 2, 3]
+    assert all((raw is not None) == others for _, _, raw in seen)
+    _, evaluated, raw = seen[-1]
+    trained_weights = training.net.state()
+    for name, value in (raw if others else evaluated).items():
+        assert torch.equal(value, trained_weights[name]), name
+    if others:
+        assert not torch.equal(evaluated["0.weight"], raw["0.weight"])
+
+
+def test_training_starts_from_given_weights():
+    benchmark, settings = class_benchmark(), Settings(lr=0.02, batch_size=8, seed=0, iterations=2)
+    source = benchmark.model()
+    start = {name: value.clone() for name, value in source.state_dict().items()}
+    training = Training(benchmark, *Method.parse("er").make(), settings, start_from=start)
+    for name, value in training.net.state().items():
+        assert torch.equal(value, start[name]), name
+    training.run()
+    for name, value in source.state_dict().items():
+        assert torch.equal(value, start[name]), name  # those given stay as they are
+
+
+def test_weights_of_a_different_network_are_refused():
+    weights, settings = class_benchmark(tasks=2).model().state_dict(), Settings(batch_size=8)
+    message = r"^weights of a different network: '4.weight' has shape \[6, 256\], and here \[9"
+    with pytest.raises(UserError, match=message):
+        Training(class_benchmark(), *Method.parse("er").make(), settings, start_from=weights)

@@ -52,7 +52,7 @@ class Component:
         """Record which options were given, since a profile may set the others."""
         made = super().__new__(cls)
         if hasattr(cls, "__dataclass_fields__"):
-            vars(made)[GIVEN] = cls.checked({**cls.named(args), **options})
+            vars(made)[GIVEN] = cls.checked(cls.merged(cls.named(args), options))
         return made
 
     @classmethod
@@ -90,6 +90,14 @@ class Component:
                 f"{cls.name} takes at most {most}" if names else f"{cls.name} has no options"
             )
         return dict(zip(names, positional, strict=False))
+
+    @classmethod
+    def merged(cls, positional: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
+        """Return both together; an option may be written once."""
+        for key in named:
+            if key in positional:
+                raise UserError(f"{cls.name} has its option {key!r} twice")
+        return {**positional, **named}
 
     @classmethod
     def checked(cls, options: dict[str, Any], text: bool = False) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from twofold.component import Component, plain
 from twofold.errors import UserError, unknown
+from twofold.options import shown
 
 if TYPE_CHECKING:
     from twofold.objectives import Objective
@@ -124,7 +125,7 @@ def kind(name: str) -> type[Component]:
 def _described(part: object) -> str:
     if isinstance(part, type) and issubclass(part, Component):
         return f"the class {part.__name__}: write {part.__name__}()"
-    return f"{part!r}"[:60]
+    return shown(part)
 
 
 def _text(cls: type[Component], given: Options, more: Mapping[str, Options]) -> str:
@@ -146,11 +147,7 @@ class Piece:
 
     def options(self, cls: type[Component]) -> Options:
         """Return the options that were given, as the types of their fields."""
-        given = cls.named(self.positional)
-        for key, value in self.named.items():
-            if key in given:
-                raise UserError(f"{self.name} has its option {key!r} twice")
-            given[key] = value
+        given = cls.merged(cls.named(self.positional), self.named)
         return cls.checked(given, text=True)
 
 

@@ -209,8 +209,8 @@ _READERS: dict[Any, tuple[str, Callable[[Any, bool], Any]]] = {
 
 
 def shown(value: Any) -> str:
-    """Return a value for an error line, cut to a readable length."""
-    text = f"{value:g}" if isinstance(value, float) else repr(value)
+    """Return a value for an error line: one line, cut to a readable length."""
+    text = f"{value:g}" if isinstance(value, float) else " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

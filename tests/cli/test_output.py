@@ -12,7 +12,7 @@ from helpers.runs import curve_run, scored_run
 
 import twofold as package
 from twofold import Run, Store, UserError
-from twofold.experiments import local
+from twofold.experiments import running
 from twofold.report.page.server import Watched
 
 CURVES = [[90, 80, 85, 85], [float("nan"), float("nan"), 90, 90]]
@@ -42,10 +42,10 @@ def test_the_list_shows_what_varies(twofold: Command, tmp_path: Path) -> None:
 
 
 def test_what_is_not_said_in_the_list_is_none(twofold: Command, tmp_path: Path) -> None:
-    runs = curve_run("er", CURVES), curve_run("er", CURVES, tasks=2, reset_momentum=True)
+    runs = curve_run("er", CURVES), curve_run("er", CURVES, tasks=2, momentum=0.5)
     head, *body = rows(twofold("runs", "--runs", stored(tmp_path / "runs", *runs)))
-    assert "batch tasks reset momentum seed" in head
-    assert {tuple(line.split()[6:8]) for line in body} == {("none", "false"), ("2", "true")}
+    assert "batch tasks momentum seed" in head
+    assert {tuple(line.split()[6:8]) for line in body} == {("none", "0.9"), ("2", "0.5")}
 
 
 def test_the_list_marks_upper_bounds(twofold: Command, tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_the_list_marks_upper_bounds(twofold: Command, tmp_path: Path) -> None:
 
 
 def test_the_line_about_a_finished_run_marks_them(run_tiny: Command) -> None:
-    done = run_tiny("er", "--eval-every", 2)
+    done = run_tiny("er", "--eval-schedule", "every:2")
     assert re.search(r"^er seed 142: MIN ≤ \d+\.\d  AVG \d+\.\d$", done.err, re.MULTILINE)
 
 
@@ -96,7 +96,7 @@ class Failing:
 def test_where_the_runs_are_is_said_if_there_are_any(
     run_tiny: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "LocalEngine", Failing)
+    monkeypatch.setattr(running, "LocalEngine", Failing)
     done = run_tiny("er;er+gem")
     assert (done.code, done.out) == (1, "")
     assert "er seed 142: failed: of itself" in done.err
@@ -109,7 +109,7 @@ def test_where_the_runs_are_is_said_if_there_are_any(
         ("agem(frozen,1)", "agem takes at most 1 option: reference"),
         ("er --plugin nope.py", "there is no file nope.py"),
         ("er --plugin .", "plugin '.' is not a Python file"),
-        ("er+xyz", r"unknown routine 'xyz' \(there are .*\); your own: --plugin FILE\.py"),
+        ("er+xyz", r"unknown routine 'xyz' \(there are .*\); define your own in a plugin"),
     ],
 )
 def test_what_cant_be_done(twofold: Command, words: str, told: str) -> None:
@@ -143,7 +143,7 @@ def test_one_run_is_no_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     place = ("--runs", stored(tmp_path / "runs", curve_run("er", CURVES)))
-    assert twofold("runs", "verify", *place).out == "1 of 1 run is as it was written\n"
+    assert twofold("runs", "verify", *place).out == "1 of 1 run matches its checksums\n"
     again = ("runs", "export", "--to", "copy", *place)
     assert twofold(*again).out.startswith("1 run exported to copy, ")
     assert twofold(*again).out == "0 runs exported to copy, 0 KB; 1 was there already\n"
@@ -155,4 +155,4 @@ def test_one_run_to_make(twofold: Command, toy: Path, tmp_path: Path, fixed_spee
     words = ("run", "tiny", "er", "--plugin", toy / "tiny.py", "--data", toy, "--dry-run")
     said = twofold(*words, "--out", tmp_path, "--workers", 1).out.splitlines()
     assert said[0].startswith("tiny  offline  er     1 run,     0 done, ")
-    assert said[1] == "tiny: 1 run, 0 done, 1 to make"
+    assert said[1] == "tiny: 1 run, 0 done, 1 to train"

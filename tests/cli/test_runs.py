@@ -177,7 +177,7 @@ def test_tensorboard_says_what_is_missing(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("tensorboard")
-    from twofold.report.tensorboard import write_curves
+    from twofold.experiments.tensorboard import write_curves
 
     run = Store(small).runs()[0]
     capsys.readouterr()
@@ -239,7 +239,7 @@ def acted(twofold: Command, action: str, store: Path, *options: object) -> Outco
     [
         ("list", "er\\+gem "),
         ("show", '"method": "er\\+gem"'),
-        ("verify", "3 of 3 runs are"),
+        ("verify", "3 of 3 runs match"),
         ("remove", "3 runs removed"),
         ("export", "3 runs exported"),
     ],
@@ -258,7 +258,8 @@ def test_a_method_may_be_written_in_more_than_one_way(
     ("option", "value", "message"),
     [
         ("--benchmark", "rotated-mist", "unknown benchmark 'rotated-mist': did you mean 'rotated-"),
-        ("--mode", "onlin", "unknown mode 'onlin': did you mean 'offline'? (there are offline)"),
+        ("--mode", "onlin", "unknown value of mode 'onlin': did you mean 'online'? (there are "),
+        ("--mode", "online", "unknown mode 'online': did you mean 'offline'? (there are offline)"),
         ("--method", "er+gme", "unknown method 'er+gme': did you mean 'er+gem'? (there are er, "),
         ("--method", "er+agem", "unknown method 'er+agem': did you mean 'er+gem'?"),
         ("--profile", "published", "unknown profile 'published' (there are paper)"),
@@ -281,7 +282,7 @@ def test_values_that_no_run_has_together(full: Path, twofold: Command) -> None:
     Store(full).save(other)
     done = twofold("runs", "--runs", full, "--mode", "online", "--method", EMA)
     assert (done.code, done.out) == (2, "")
-    assert f"no run in {full} matches all of that" in one_line(done.err)
+    assert f"no run in {full} matches all filters" in one_line(done.err)
 
 
 def test_verify_looks_at_what_the_filters_say(full: Path, twofold: Command) -> None:
@@ -290,9 +291,9 @@ def test_verify_looks_at_what_the_filters_say(full: Path, twofold: Command) -> N
     assert acted(twofold, "verify", full, "--method", "er").out.startswith("3 of 3 runs")
     done = acted(twofold, "verify", full, "--method", "er+gem")
     assert (done.code, done.out.splitlines()[0]) == (1, f"{gem}: curves.parquet is damaged")
-    (gem / "summary.json").write_text("{}")  # nobody can tell any more which run that was
+    (gem / "config.json").write_text("{}")  # nobody can tell any more which run that was
     done = acted(twofold, "verify", full, "--method", "er")
-    assert (done.code, done.out.splitlines()[1]) == (1, "3 of 4 runs are as they were written")
+    assert (done.code, done.out.splitlines()[1]) == (1, "3 of 4 runs match their checksums")
 
 
 @pytest.mark.parametrize(

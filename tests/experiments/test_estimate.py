@@ -1,20 +1,17 @@
-"""How long runs will take: the work that is counted, its speed, and what a dry run says."""
+"""How long runs will take: the work that is counted, its speed, and words for it."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers.benchmarks import class_benchmark
-from helpers.commandline import Command
 from torch import nn
 
 from twofold import Benchmark, Method, Recipe, datasets
 from twofold.experiments import estimate
 from twofold.experiments.config import configure
-from twofold.experiments.estimate import PAPER, Estimator, Load, Sizes, Speed, spoken
+from twofold.experiments.estimate import Estimator, Load, Sizes, Speed, spoken
 from twofold.models import FlatModel
 from twofold.settings import Settings
 from twofold.training import Training
@@ -56,9 +53,9 @@ def test_the_work_of_an_iteration_in_the_third_task(
 ) -> None:
     assert works(method, 3, False) == pytest.approx(plain)
     assert works(method, 3, True) == pytest.approx(batch_norm or plain)
-    judged = 10 if method == "bic" else 0
+    evaluated = 10 if method == "bic" else 0
     assert works(method, 1, True)[:2] == ((2, 20) if "sam" in method else (1, 10))
-    assert works(method, 1, True)[2] in (0, judged)
+    assert works(method, 1, True)[2] in (0, evaluated)
 
 
 @pytest.mark.parametrize("batch_norm", [False, True])
@@ -100,7 +97,7 @@ SMALL = Sizes(train=105, test=40, classes=5, image=(1, 4, 4))
         ("finetune", {"mode": "online", "iterations": None}, Load(30, 300, 6 * (4 * 20 + 40))),
         ("finetune", {"mode": "online", "batch_size": 50}, Load(6, 300, 6 * (1 * 20 + 40))),
         ("finetune", {"eval_size": 1000}, Load(21, 210, 6 * (3 * 40 + 40))),
-        # the average is judged, and the weights that are trained
+        # the average is evaluated, and the weights that are trained
         ("finetune+ema", {}, Load(21, 210, 2 * 6 * (3 * 20 + 40))),
     ],
 )
@@ -111,7 +108,7 @@ def test_the_work_of_a_run(method: str, options: dict[str, Any], wanted: Load) -
 
 
 def test_the_work_of_bic() -> None:
-    """From the second task on, a tenth of the memory is judged, too, to fit its bias."""
+    """From the second task on, a tenth of the memory is evaluated, too, to fit its bias."""
     config = configure("split-cifar100", "bic", batch_size=10, iterations=1, tasks=2, eval_size=20)
     held_out = 2 * SMALL.classes * 10
     images = Load(2, 10 + 20, 20 + (20 + 40) + (2 * 20 + held_out + 2 * 40))
@@ -126,7 +123,9 @@ def test_the_published_sizes_are_the_datasets(benchmark: str, parts: int, need: 
     """Of Mini-ImageNet, which nobody may hand out, there may be a part only."""
     name = Recipe.find(benchmark).dataset
     data = datasets.load(name, need(name))
-    sizes, (*size, channels) = PAPER[benchmark], data.train.images.shape[1:]
+    sizes = Recipe.find(benchmark).published_sizes
+    assert sizes is not None
+    (*size, channels) = data.train.images.shape[1:]
     assert (sizes.train * parts, sizes.test * parts) == (
         len(data.train.labels),
         len(data.test.labels),
@@ -162,42 +161,6 @@ def test_a_benchmark_of_ones_own_says_its_network(fixed_speed: None, registries:
             return class_benchmark()
 
     assert Estimator().seconds(configure("own", "er", iterations=2)) == 6
-
-
-def test_a_dry_run_sums_up(twofold: Command, fixed_speed: None, tmp_path: Path) -> None:
-    """3 tasks of 2000 iterations: 6000 s a run of ER; with A-GEM, two passes from task 2 on."""
-    words = ("study", "run", "main", "--benchmark", "rotated-mnist", "--mode", "offline")
-    words += ("--method", "er", "--method", "er+agem", "--out", str(tmp_path), "--dry-run")
-    done = twofold(*words, "--workers", 2)
-    assert done.out.splitlines() == [
-        "rotated-mnist  offline  er          5 runs,    0 done, 8 h 20 min of one core",
-        "rotated-mnist  offline  er+agem     5 runs,    0 done, 13 h 53 min of one core",
-        "main: 10 runs, 0 done, 10 to make",
-        "About 11 h 7 min on the CPU with 2 workers: an estimate, made on this machine.",
-    ]
-    assert "About 2 h 47 min on the CPU with 99" in twofold(*words, "--workers", 99).out
-    objects = twofold(*words, "--json").objects
-    assert objects == [
-        {"benchmark": "rotated-mnist", "mode": "offline", "method": method, "runs": 5, "done": 0,
-         "seconds": seconds}
-        for method, seconds in (("er", 30_000), ("er+agem", 50_000))
-    ]  # fmt: skip
-    assert json.dumps(objects)
-
-
-def test_a_dry_run_of_single_runs(run_tiny: Command, fixed_speed: None, tmp_path: Path) -> None:
-    """In the same words; 2 tasks of 2 iterations, and a second pass for A-GEM."""
-    told = run_tiny("er;er+agem", "--seeds", 2, "--workers", 1, "--dry-run")
-    assert told.out.splitlines() == [
-        "tiny  offline  er          2 runs,    0 done, 8 s of one core",
-        "tiny  offline  er+agem     2 runs,    0 done, 12 s of one core",
-        "tiny: 4 runs, 0 done, 4 to make",
-        "About 20 s on the CPU with 1 worker: an estimate, made on this machine.",
-    ]
-    assert not (tmp_path / "out").exists()
-    assert run_tiny("er").code == 0
-    (made,) = run_tiny("er", "--dry-run", "--json").objects
-    assert (made["runs"], made["done"], made["seconds"]) == (1, 1, 0)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from torch import nn
 
 import twofold
 from twofold import Benchmark, Routine, Run, Store, UserError
-from twofold.experiments import checkpoints, weights
+from twofold.experiments import weights
 from twofold.experiments.config import configure
 from twofold.experiments.estimate import seconds_left
 from twofold.training import Training
@@ -166,9 +166,7 @@ def test_a_checkpoint_without_the_weights_of_earlier_tasks_is_not_continued(
 ) -> None:
     toy = class_benchmark()
     with pytest.raises(KeyboardInterrupt):
-        twofold.run(
-            toy, "er+stops", keep_weights=before, checkpoint_every=0, out=tmp_path, **SHORT
-        )
+        twofold.run(toy, "er+stops", keep_weights=before, checkpoint_every=0, out=tmp_path, **SHORT)
     stops.task = None
     run = twofold.run(toy, "er+stops", keep_weights="switches", out=tmp_path, **SHORT)
     assert files(run) == ["task-1.safetensors", "task-2.safetensors"]
@@ -374,11 +372,3 @@ def test_the_command_keeps_weights_and_starts_from_them(
     done = run_tiny("er", "--start-from", wrong)
     assert done.code == 2
     assert "weights of a different network" in one_line(done.err)
-
-
-def test_the_checkpoint_itself_has_no_weights_of_its_own(tmp_path: Path) -> None:
-    """Weights stand beside it, so that it stays as small as before."""
-    toy = class_benchmark()
-    training = Training(toy, *configure(toy, "er").make_components(), configure(toy, "er", **SHORT))
-    checkpoints.write(tmp_path / "checkpoint.pt", training.state())
-    assert checkpoints.read(tmp_path / "checkpoint.pt").keys() == training.state().keys()

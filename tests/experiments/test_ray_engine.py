@@ -23,7 +23,7 @@ from helpers.commandline import Command, leftovers, one_line, process, runs_in, 
 
 from twofold.errors import UserError
 from twofold.experiments.config import Config, configure
-from twofold.experiments.execution import execute
+from twofold.experiments.execution import Finished, execute
 from twofold.experiments.local import LocalEngine
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
@@ -122,14 +122,14 @@ class Watcher:
         assert index not in self.running
         self.running.add(index)
 
-    def progressed(self, index: int, status: Any) -> None:
+    def progressed(self, index: int, progress: Any) -> None:
         assert index in self.running
 
-    def finished(self, index: int, summary: dict[str, Any], folder: Path, there: bool) -> None:
-        if there:
+    def finished(self, index: int, finished: Finished) -> None:
+        if finished.state == "there":
             self.told.append(("there", index))
         else:
-            self._end("finished", index, folder)
+            self._end("finished", index, finished.folder)
 
     def busy(self, index: int) -> None:
         self._end("busy", index)
@@ -350,10 +350,10 @@ def test_a_store_that_nodes_do_not_see(
         yield tmp_path / "not" / "there"
 
     sent: list[Run] = []
-    save = ray_engine._Study._save
+    renamed = ray_engine._renamed
     monkeypatch.setattr(ray_engine, "_token", elsewhere)
     monkeypatch.setattr(
-        ray_engine._Study, "_save", lambda self, run, c: sent.append(run) or save(self, run, c)
+        ray_engine, "_renamed", lambda run, config: sent.append(run) or renamed(run, config)
     )
     wanted = config("er+traced(run=11)")
     watcher = Watcher()
@@ -446,9 +446,9 @@ def test_an_address_where_something_else_is(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ("--address 127.0.0.1:1", "belong to --engine ray"),
-        ("--gpus-per-run 0.5", "belong to --engine ray"),
-        ("--engine ray --per-gpu 2", "say --gpus-per-run"),
+        ("--address 127.0.0.1:1", "belong to the engine ray"),
+        ("--gpus-per-run 0.5", "belong to the engine ray"),
+        ("--engine ray --per-gpu 2", "set gpus per run"),
         ("--engine ray --gpus-per-run 2", "at most 1"),
     ],
 )
@@ -471,3 +471,20 @@ def test_without_ray(
     assert done.code == 2
     way = "in twofold's folder, pip install -c constraints.txt -e '.[ray]'"
     assert one_line(done.err) == f"the ray engine needs Ray: {way}"
+
+
+def test_nodes_of_a_cluster_tell_plugins_of_one_name_apart(tmp_path: Path) -> None:
+    """Where a node does not see the files, it writes them down from what it was sent."""
+    names = ("scaled-d", "scaled-e")
+    for name in names:
+        (tmp_path / name).mkdir()
+    text = "from twofold import Routine\nclass Scaled(Routine, name={!r}):\n    context = ()\n"
+    for name in names:
+        (tmp_path / name / "scaled.py").write_text(text.format(name))
+    plugins = [str(tmp_path / name / "scaled.py") for name in names]
+    config = configure("rotated-mnist", "er+scaled-d+scaled-e", plugins=plugins)
+    sent = {plugin: Path(plugin).read_bytes() for plugin in plugins}
+    errand = ray_engine._Errand(tmp_path, tmp_path / "token", None, sent, 30.0)
+    (tmp_path / "apart").mkdir()
+    there = errand._with_plugins_in(tmp_path / "apart", config)
+    assert there.identity() == config.identity()

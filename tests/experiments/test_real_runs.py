@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from helpers.commandline import Outcome
 
 import twofold
@@ -120,7 +121,7 @@ def test_a_diverged_run_on_the_command_line(
     done = twofold(
         *("run", "rotated-mnist", "er", *data, "--out", tmp_path / "out", "--json", "--seed", 162),
         *("--mode", "online", "--lr", 0.1, "--batch-size", 10, "--tasks", 2),
-        *("--iterations", 110, "--eval-every", 50, "--eval-size", 100),
+        *("--iterations", 110, "--eval-schedule", "every:50", "--eval-size", 100),
     )
     (made,) = done.objects
     assert made["diverged"] is True
@@ -144,7 +145,7 @@ def test_online_is_one_pass(benchmark: str, batch_size: int, iterations: int, bu
     made = build(benchmark)
     for mode, expected in (("online", iterations), ("offline", made.offline_iterations)):
         config = configure(benchmark, "er", mode=mode, batch_size=batch_size)
-        training = Training(made, *config.make_components(), config.settings())
+        training = Training(made, *config.make_components(), config)
         assert {training._iterations(len(task.train)) for task in made.tasks} == {expected}
 
 
@@ -152,17 +153,18 @@ def test_bf16_evaluation_is_within_a_tenth_of_a_point_in_mid_training(need: Need
     """Twice in each of two tasks of ER, for each task, on a thousand images of each."""
     name, options = "split-cifar100", {"eval_precision": "bf16", "eval_schedule": "every:30"}
     config = configure(name, "er", mode="online", iterations=60, tasks=2, **options)
-    settings = config.settings()
     benchmark = Recipe.find(name).build(142, need("cifar100"))
-    training = Training(benchmark, *config.make_components(), settings)
-    exact = Evaluator(benchmark, training.net, settings.eval_size, settings.seed)
+    training = Training(benchmark, *config.make_components(), config)
+    exact = Evaluator(benchmark, training.net, config.eval_size, config.seed)
     differences = []
 
     def compare(progress: Progress) -> None:
         sure = exact.subset(progress.task, training.objective.scores)
-        differences.append(float((progress.accuracy - sure).abs().max()))
+        columns = training.curves.columns()
+        found = torch.tensor([float(columns[f"accuracy_{k + 1}"][-1]) for k in range(len(sure))])
+        differences.append(float((found - sure).abs().max()))
 
-    training.report = compare
+    training.on_progress = compare
     result = training.run()
     assert len(differences) == 4
     assert max(differences) <= 0.1 + 1e-4

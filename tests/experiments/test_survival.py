@@ -27,8 +27,11 @@ from twofold.method import Method
 from twofold.settings import Settings
 from twofold.training import Training
 
-PLUGIN = Path(__file__).parent / "helpers" / "plugin.py"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(PLUGIN.parent)}
+PLUGIN = Path(__file__).parents[1] / "helpers" / "plugin.py"
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": f"{PLUGIN.parents[1]}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+}
 FAMILIES = [
     *(f"{objective}{routine}" for objective in ("er", "joint", "der(beta=0.5)", "bic")
       for routine in ("", "+agem", "+gem")),

@@ -12,7 +12,7 @@ reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumul
 
 
 def test_the_curves_are_all_there(tmp_path):
-    from twofold.report.tensorboard import write_curves
+    from twofold.experiments.tensorboard import write_curves
 
     run = twofold.run(class_benchmark(), "er", batch_size=10, eval_schedule="every:5")
     write_curves(run, tmp_path)

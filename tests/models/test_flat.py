@@ -9,7 +9,9 @@ import torch
 from helpers.benchmarks import class_benchmark
 from torch import nn
 
+from twofold.errors import UserError
 from twofold.models import FlatModel, mlp, reduced_resnet18
+from twofold.models.flat import load_weights
 
 
 def small(norm: bool = True) -> nn.Module:
@@ -151,3 +153,53 @@ def test_evaluating_ends_in_train_mode_after_an_error():
     with pytest.raises(ZeroDivisionError), net.evaluating():
         _ = 1 / 0
     assert net.module.training
+
+
+def test_weights_are_put_into_a_network():
+    source, target = small(), small()
+    with torch.no_grad():
+        for p in source.parameters():
+            p.add_(1)
+    source(batch())  # and the statistics move
+    load_weights(target, source.state_dict())
+    for name, value in source.state_dict().items():
+        assert torch.equal(target.state_dict()[name], value), name
+
+
+def test_the_state_of_a_flat_network_loads_into_a_plain_one():
+    net = FlatModel(small())
+    net(batch())
+    plain = small()
+    load_weights(plain, net.state())
+    torch.testing.assert_close(plain.eval()(batch()), net.copy()(batch()))
+    net.values.zero_()
+    assert plain(batch()).any()  # a copy
+
+
+def changed(change) -> dict[str, torch.Tensor]:
+    state = dict(small().state_dict())
+    change(state)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda s: s.pop("0.weight"), "they lack '0.weight'"),
+        (lambda s: s.pop("1.running_mean"), "they lack '1.running_mean'"),
+        (lambda s: s.update(more=torch.zeros(1)), "they have 'more' as well"),
+        (
+            lambda s: s.update({"4.weight": torch.zeros(7, 256)}),
+            "'4.weight' has shape [7, 256], and here [9, 256]",
+        ),
+    ],
+    ids=["missing", "statistics", "more", "shape"],
+)
+def test_weights_of_a_different_network_are_refused(change, message):
+    module = small()
+    before = copy.deepcopy(module.state_dict())
+    with pytest.raises(UserError) as caught:
+        load_weights(module, changed(change))
+    assert str(caught.value) == f"weights of a different network: {message}"
+    for name, value in module.state_dict().items():
+        assert torch.equal(value, before[name]), name

@@ -149,7 +149,7 @@ def accuracies(training: Training, correction: np.ndarray | None) -> list[float]
     return found
 
 
-def test_bic_is_judged_by_corrected_logits():
+def test_bic_is_evaluated_by_corrected_logits():
     bic = WatchedBic(augment="none")
     training, result = trained(bic, noisy_benchmark(), iterations=20, memory_per_class=100)
     expected = accuracies(training, fitted(bic, training.net.copy(), 2))
@@ -275,3 +275,9 @@ def test_bic_refuses_a_batch_larger_than_what_it_trains_on():
     """Of 60 examples a task, 6 validate; a batch of 60 can't be had from the other 54."""
     with pytest.raises(UserError, match="batch size"):
         trained(Bic(), batch_size=60, memory_per_class=20)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_validation_is_a_share(share):
+    with pytest.raises(UserError, match=r"bic's validation must be in 0\.\.1"):
+        Bic(validation=share)

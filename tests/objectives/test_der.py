@@ -10,6 +10,7 @@ from helpers.objectives import OUTPUTS, drawn, trained, two_logits, value
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from twofold.errors import UserError
 from twofold.objectives import Draw
 from twofold.objectives.der import Der
 
@@ -69,3 +70,9 @@ def test_der_in_the_first_task_is_cross_entropy():
     ((only,),) = Der().passes(Draw(1, 1, batch))
     new, _ = two_logits(0)
     torch.testing.assert_close(only.weight * only.loss(new), F.cross_entropy(new, batch.y))
+
+
+@pytest.mark.parametrize("option", ["alpha", "beta"])
+def test_weights_are_not_negative(option):
+    with pytest.raises(UserError, match=f"der's {option} must be at least 0"):
+        Der(**{option: -1.0})

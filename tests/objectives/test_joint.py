@@ -12,6 +12,7 @@ from helpers.objectives import trained
 from torch import nn
 
 from twofold.benchmarks import Batch
+from twofold.errors import UserError
 from twofold.models import FlatModel
 from twofold.objectives import Draw, Term
 from twofold.objectives.joint import Joint
@@ -92,3 +93,8 @@ def test_joint_with_batch_norm_counts_every_example_once_and_alike():
     first_half = set(batches[0].x.sum((1, 2, 3)).tolist())
     old = [{*terms[1].x.sum((1, 2, 3)).tolist()} for terms in passes]
     assert all(part & first_half and part - first_half for part in old)  # both past tasks in each
+
+
+def test_at_least_one_example_is_kept():
+    with pytest.raises(UserError, match="joint's keep must be above 0"):
+        Joint(keep=0)

@@ -13,7 +13,7 @@ from twofold.method import Method
 from twofold.settings import Settings
 from twofold.training import Training
 
-PLUGIN = Path(__file__).parent.parent / "replication" / "heavier_er.py"
+PLUGIN = Path(__file__).parents[2] / "replication" / "heavier_er.py"
 
 
 def weights(method: str) -> torch.Tensor:

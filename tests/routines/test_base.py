@@ -43,7 +43,7 @@ def test_order_is_meaning():
     assert ratio[12:].max() < 1  # gem after clip adds to what was clipped
 
 
-def test_a_routine_of_ones_own_is_taken_to_turn_the_gradient():
+def test_a_routine_of_your_own_is_assumed_to_turn_the_gradient():
     class Own(Routine):
         def direct(self, g, step):
             return -g

@@ -9,6 +9,7 @@ from helpers.training import ITERATIONS, Recorder, trained
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from twofold.errors import UserError
 from twofold.routines.base import Step
 from twofold.routines.clip import Clip
 
@@ -53,3 +54,9 @@ def test_no_direction_that_is_followed_is_longer_than_the_limit(method):
 def test_a_zero_gradient_stays_zero():
     g = torch.zeros(3)
     assert torch.equal(Clip().direct(g, Step(1, 1, None, g)), g)
+
+
+@pytest.mark.parametrize("limit", [0, -1.0])
+def test_the_limit_is_above_0(limit):
+    with pytest.raises(UserError, match="clip's limit must be above 0"):
+        Clip(limit)

@@ -22,9 +22,6 @@ from twofold.training import Progress, Result, Training
 OBJECTIVES, ROUTINES = sorted(Objective.known), sorted(Routine.known)
 
 
-FROM_THE_START = {"clip", "sam"}  # all others leave the first task alone
-
-
 MAKE = {"class": class_benchmark, "domain": domain_benchmark}
 
 
@@ -142,24 +139,27 @@ def test_a_run_is_complete_and_finite(objective, routine, where):
     old = np.isfinite(curves["loss_old"].astype(float))
     replays = Objective.find(objective).replays != "nothing"
     assert old.tolist() == [replays and task > 1 for task in curves["task"]]
-    others_judged = any(part.overrides("evaluated") for part in training.routines)
-    kinds = ["accuracy", "raw_accuracy"] if others_judged else ["accuracy"]
-    assert ("raw_accuracy_1" in curves) == others_judged
+    others_evaluated = any(part.overrides("evaluated") for part in training.routines)
+    kinds = ["accuracy", "raw_accuracy"] if others_evaluated else ["accuracy"]
+    assert ("raw_accuracy_1" in curves) == others_evaluated
     for kind, k in itertools.product(kinds, (1, 2, 3)):
         accuracy = curves[f"{kind}_{k}"]
         evaluated = (curves["task"] >= k) & (curves["iteration"] % 2 == 0)
         assert np.array_equal(~np.isnan(accuracy), evaluated)
         assert ((accuracy[evaluated] >= 0) & (accuracy[evaluated] <= 100)).all()
     assert [len(ends) for ends in result.task_ends] == [1, 2, 3]
-    assert [len(ends) for ends in result.raw_task_ends] == ([1, 2, 3] if others_judged else [])
+    assert [len(ends) for ends in result.raw_task_ends] == ([1, 2, 3] if others_evaluated else [])
     assert len(weights) == n // 2
     assert training.net.module.training
 
 
 @pytest.mark.parametrize(
-    ("objective", "routine", "where"), [pair for pair in PAIRS if pair[1] not in FROM_THE_START]
+    ("objective", "routine", "where"),
+    [pair for pair in PAIRS if not Routine.find(pair[1]).first_task],
 )
-def test_the_first_task_is_the_same_with_every_routine(objective, routine, where):
+def test_the_first_task_is_the_same_with_every_routine_that_leaves_it_alone(
+    objective, routine, where
+):
     """Bit for bit: there is no past yet that a routine could look at."""
     plain, other = trained(objective, "sgd", where), trained(objective, routine, where)
     for a, b in zip(plain[2][: ITERATIONS // 2], other[2][: ITERATIONS // 2], strict=True):
@@ -169,6 +169,14 @@ def test_the_first_task_is_the_same_with_every_routine(objective, routine, where
         same = other[1].curves.get(f"raw_{name}", other[1].curves[name])
         np.testing.assert_array_equal(column[first], same[first], err_msg=name)
     assert plain[1].task_ends[0] == (other[1].raw_task_ends or other[1].task_ends)[0]
+
+
+@pytest.mark.parametrize("routine", [name for name in ROUTINES if Routine.find(name).first_task])
+def test_a_routine_that_acts_in_the_first_task_changes_it(routine):
+    option = {"clip": "(0.01)"}.get(routine, "")  # a limit that matters
+    _, _, plain = train("er", "class-norm")
+    _, _, other = train(f"er+{routine}{option}", "class-norm")
+    assert not torch.equal(plain[0], other[0])
 
 
 @every_pair
@@ -182,7 +190,7 @@ def test_global_random_state_is_not_touched(objective, routine, where):
 )
 def test_the_same_run_twice_is_bitwise_the_same(objective, routine, where):
     _, first, weights, *_ = trained(objective, routine, where)
-    torch.manual_seed(99)  # nor does it depend on anybody else's random state
+    torch.manual_seed(99)  # it does not depend on the global random state either
     np.random.seed(99)
     _, second, again = train(f"{objective}+{chain(routine)}", where)
     same_curves(first, second)
@@ -191,7 +199,7 @@ def test_the_same_run_twice_is_bitwise_the_same(objective, routine, where):
 
 
 @pytest.mark.parametrize("routine", ROUTINES)
-def test_a_run_goes_on_from_the_middle_of_a_task(routine, tmp_path):
+def test_a_run_is_resumed_in_the_middle_of_a_task(routine, tmp_path):
     """What a routine keeps between iterations is in the checkpoint, all of it."""
 
     def made() -> Training:
@@ -238,7 +246,7 @@ def test_projections_are_counted_and_followed(method, where):
     assert not torch.equal(training.net.values, plain.net.values)
 
 
-def test_a_diverged_run_says_so_and_goes_on():
+def test_a_diverged_run_is_marked_and_continues():
     methods = ["er", "der+agem", "bic+gem", "er+torchjd:UPGrad"]
     for method in [*methods, *(f"er+{chain(routine)}" for routine in ROUTINES)]:
         _, result, _ = train(method, "class-norm", lr=1e30)

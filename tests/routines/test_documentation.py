@@ -15,7 +15,7 @@ from twofold.routines import Routine
 
 def test_the_document_tells_the_truth():
     """docs/routines.md: every routine has its row, and what is said to be refused is, so."""
-    text = (Path(__file__).parent.parent / "docs" / "routines.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "routines.md").read_text()
     rows = re.findall(
         r"^\| `(\w+\+\S+)`(?: with `--momentum (\d)`)? \| (.+) \|$", text, re.MULTILINE
     )
@@ -32,7 +32,7 @@ def test_the_document_tells_the_truth():
 
 @pytest.mark.parametrize("name", sorted(Routine.known))
 def test_the_document_names_every_choice_of_an_option(name):
-    text = (Path(__file__).parent.parent / "docs" / "routines.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "routines.md").read_text()
     section = text.partition(f"\n### {name}\n")[2].partition("\n#")[0]
     for option, hint in typing.get_type_hints(Routine.find(name)).items():
         if typing.get_origin(hint) is typing.Literal:

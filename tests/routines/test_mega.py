@@ -9,10 +9,12 @@ import pytest
 import torch
 from helpers.benchmarks import class_benchmark
 from helpers.gradients import cosine, few_examples, random_gradients, seeds
+from helpers.training import ITERATIONS, trained
 from hypothesis import given
 from hypothesis import strategies as st
 
 from twofold.method import Method
+from twofold.routines import Needs
 from twofold.routines.base import Step
 from twofold.routines.mega import Mega
 from twofold.settings import Settings
@@ -90,3 +92,18 @@ def test_mega_gets_the_loss_that_its_reference_is_the_gradient_of(objective):
     assert np.isnan(result.curves["loss_old"]).all() == (objective == "finetune")
     if objective != "finetune":
         assert all(torch.equal(loss, recorded) for loss, recorded in seen)
+
+
+@pytest.mark.parametrize("scheme", ["I", "II"])
+def test_the_first_task_is_left_alone(scheme):
+    g = torch.ones(3)
+    assert Mega(scheme).direct(g, Step(1, 1, None, g)) is g
+    assert Mega(scheme).asks() == Needs.OLD
+
+
+@pytest.mark.parametrize("method", ["mega", "mega(I)"])
+def test_alone_it_is_that_of_its_paper(method):
+    _, result = trained(method)
+    assert result.curves["projected"][ITERATIONS:].any()
+    assert not result.curves["projected"][:ITERATIONS].any()
+    assert np.isnan(result.curves["loss_old"]).all()

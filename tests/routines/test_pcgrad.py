@@ -7,9 +7,11 @@ import math
 import numpy as np
 import torch
 from helpers.gradients import few_examples, random_gradients, seeds
+from helpers.training import ITERATIONS, trained
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twofold.routines import Needs
 from twofold.routines.base import Step
 from twofold.routines.pcgrad import Pcgrad, weights
 
@@ -76,3 +78,16 @@ def test_pcgrad_with_what_is_not_finite_keeps_the_gradient_and_counts_it():
     direction, step = surgery(rows)
     assert direction is rows[0] or torch.equal(direction, rows[0])
     assert (step.log["projected"], step.log["unsolved"]) == (0.0, 1.0)
+
+
+def test_the_first_task_is_left_alone():
+    g = torch.ones(3)
+    assert Pcgrad().direct(g, Step(1, 1, None, g)) is g
+    assert Pcgrad().asks() == Needs.PER_TASK
+
+
+def test_alone_it_is_that_of_its_paper():
+    _, result = trained("pcgrad")
+    assert result.curves["projected"][ITERATIONS:].any()
+    assert not result.curves["projected"][:ITERATIONS].any()
+    assert np.isnan(result.curves["loss_old"]).all()

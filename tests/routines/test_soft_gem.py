@@ -7,10 +7,12 @@ import pytest
 import scipy.optimize
 import torch
 from helpers.gradients import cosine, few_examples, random_gradients, seeds
+from helpers.training import ITERATIONS, trained
 from hypothesis import given
 from hypothesis import strategies as st
 
 from twofold.errors import UserError
+from twofold.routines import Needs
 from twofold.routines.agem import Agem
 from twofold.routines.base import Step
 from twofold.routines.soft_gem import SoftGem
@@ -73,3 +75,16 @@ def test_soft_gem_by_hand():
 def test_soft_gems_eps_is_a_cosine(eps):
     with pytest.raises(UserError, match=r"soft-gem's eps must be in 0\.\.1"):
         SoftGem(eps)
+
+
+def test_the_first_task_is_left_alone():
+    g = torch.ones(3)
+    assert SoftGem().direct(g, Step(1, 1, None, g)) is g
+    assert SoftGem().asks() == Needs.OLD
+
+
+def test_alone_it_follows_the_loss_on_the_new_task():
+    _, result = trained("soft-gem")
+    assert result.curves["projected"][ITERATIONS:].any()
+    assert not result.curves["projected"][:ITERATIONS].any()
+    assert np.isnan(result.curves["loss_old"]).all()

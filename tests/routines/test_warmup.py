@@ -10,6 +10,7 @@ from helpers.training import ITERATIONS, Recorder, trained
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from twofold.errors import UserError
 from twofold.routines.base import Step
 from twofold.routines.warmup import Warmup
 
@@ -44,3 +45,8 @@ def test_the_weights_move_by_the_step_size_times_the_velocity():
     ratios = [m / float(d.norm()) for m, d in zip(moved, recorder.directions, strict=True)]
     ramp = [0.005, 0.01, 0.015, 0.02, 0.02, 0.02]
     assert ratios == pytest.approx([*(ITERATIONS * [0.02]), *ramp, *ramp], rel=1e-3)
+
+
+def test_it_takes_at_least_one_iteration():
+    with pytest.raises(UserError, match="warmup's iterations must be above 0"):
+        Warmup(0)

@@ -71,7 +71,7 @@ class Bic(Augmenting, name="bic"):
         self._previous_correction = (1.0, 0.0)
 
     def held_out(self, chosen: list[Rows]) -> Rows:
-        return np.concatenate([rows[self._kept(rows) :] for rows in chosen])
+        return np.concatenate([rows[self._kept(len(rows)) :] for rows in chosen])
 
     def start_task(self, task: int, chosen: list[Rows]) -> Rows:
         tasks = self.benchmark.tasks
@@ -89,7 +89,7 @@ class Bic(Augmenting, name="bic"):
         self._previous = self.net.copy()
         self._previous_correction = self._correction
         self._previous_classes = self._new_classes
-        return np.concatenate([rows[: self._kept(rows)] for rows in chosen])
+        return np.concatenate([rows[: self._kept(len(rows))] for rows in chosen])
 
     def state(self) -> dict[str, Any]:
         """Return the state without what `start_task` creates; the previous model as its weights."""
@@ -109,10 +109,10 @@ class Bic(Augmenting, name="bic"):
         classes = [c for task in tasks for c in task.classes]
         return torch.tensor(classes, dtype=torch.long, device=self.net.values.device)
 
-    def _kept(self, rows: Rows) -> int:
+    def _kept(self, stored: int) -> int:
         """Return how many of a class's stored examples are replayed; the others validate."""
-        held_out = max(1, round(len(rows) * self.validation))
-        return max(1, len(rows) - held_out)
+        held_out = max(1, round(stored * self.validation))
+        return max(1, stored - held_out)
 
     def passes(self, draw: Draw) -> list[Pass]:
         if draw.old is None or self._previous is None:
@@ -167,8 +167,8 @@ class Bic(Augmenting, name="bic"):
 
     def evaluation_cost(self, task: int, classes: int, memory_per_class: int) -> Load:
         """Return the load of the validation images that the bias correction is fitted to."""
-        held_out = task * classes * round(memory_per_class * self.validation)
-        return Load(evaluated=held_out) if task > 1 else Load()
+        held_out = memory_per_class - self._kept(memory_per_class)
+        return Load(evaluated=task * classes * held_out) if task > 1 else Load()
 
 
 def correct(logits: Tensor, classes: Tensor, correction: tuple[float, float]) -> Tensor:
