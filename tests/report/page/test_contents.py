@@ -14,7 +14,7 @@ from twofold.report.page import page_contents
 from twofold.report.page.document import as_json
 
 
-def test_a_cell_has_means_errors_and_single_runs():
+def test_a_group_has_means_errors_and_single_runs():
     """Worked by hand: the mean of 90 and 80 is 85, sd sqrt(50), over the root of two: 5."""
     (cell,) = page_contents([curve_run("er", ONE), curve_run("er", TWO, 152)], "runs")["cells"]
     assert cell["settings"] == {
@@ -39,7 +39,7 @@ def test_a_cell_has_means_errors_and_single_runs():
     assert cell["measures"]["avg"]["mean"] == pytest.approx((84.75 + 81) / 2)
 
 
-def test_gaps_are_those_of_each_seed_and_only_who_recovers_has_a_time():
+def test_gaps_are_those_of_each_seed_and_only_those_that_recover_have_a_time():
     """Seed 142 falls by 30 at the second iteration and is back, within a point, at the fourth;
     seed 152 falls by 10 at the third and stays there."""
     (cell,) = page_contents([curve_run("er", ONE), curve_run("er", TWO, 152)], "runs")["cells"]
