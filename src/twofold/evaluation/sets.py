@@ -178,11 +178,11 @@ def _loaded(name: str, loader: DataLoader[Any]) -> Examples:
     else:  # a sampler may choose some; a shuffled order makes no difference
         rows = sorted(map(int, loader.sampler))
     collate = loader.collate_fn if loader.batch_size is not None else default_collate
-    source = loader.dataset
-    if isinstance(source, TensorDataset) and collate is default_collate:
-        if len(source.tensors) == 2 and list(rows) == list(range(len(source))):
-            return _tensors(name, source.tensors)
-    return Examples(name, source, list(rows), collate)
+    source, rows = loader.dataset, list(rows)
+    tensors = source.tensors if isinstance(source, TensorDataset) else ()
+    if collate is default_collate and len(tensors) == 2 and rows == list(range(len(tensors[0]))):
+        return _tensors(name, tensors)
+    return Examples(name, source, rows, collate)
 
 
 def _length(name: str, dataset: Any) -> int:

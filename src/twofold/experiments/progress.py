@@ -132,7 +132,7 @@ def run_names(configs: Sequence[Config]) -> list[str]:
         words = [
             value if each.hint is str else f"{each.column} {value}"
             for each in differing
-            for value in [plain(getattr(config, each.name))]
+            for value in [plain(config.value(each.name))]
         ]
         return " ".join([*words, config.method, f"seed {config.seed}"])
 

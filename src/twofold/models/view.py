@@ -43,7 +43,7 @@ class View:
         # A module that was compiled in place is called as it was written: in evaluation mode, it
         # would be compiled once more.
         compiled = getattr(module, "_compiled_call_impl", None) is not None
-        logits: Tensor = module._call_impl(x) if compiled else module(x)  # type: ignore[no-untyped-call]
+        logits: Tensor = module._call_impl(x) if compiled else module(x)
         return logits
 
     def copy(self) -> nn.Module:
