@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twofold.errors import UserError
-from twofold.method import Method, split_text
+from twofold.method import Method, Piece, split_text
 from twofold.objectives import Objective
 from twofold.objectives.der import Der
 from twofold.objectives.er import Er
@@ -155,14 +155,14 @@ def test_each_making_is_fresh():
         ("gem(when=allways)", "unknown value of gem's when 'allways': did you mean 'always'?"),
         ("der(augment=padd)", "did you mean 'pad'?"),
         # Wrong values.
-        ("gem(gamma=high)", "gem's gamma must be a number, not 'high'"),
-        ("gem(gamma=)", "gem's gamma must be a number, not ''"),
+        ("gem(gamma=high)", "gem's gamma must be a finite number, not 'high'"),
+        ("gem(gamma=)", "gem's gamma must be a finite number, not ''"),
         ("gem(gamma=nan)", "gem's gamma must be a finite number"),
         ("gem(gamma=inf)", "gem's gamma must be a finite number"),
         ("gem(gamma=1e999)", "gem's gamma must be a finite number"),
         ("gem(gamma=-1)", "gem's gamma must be at least 0, not -1.0"),
         ("gem(ridge=0)", "gem's ridge must be above 0"),
-        ("gem(gamma=none)", "gem's gamma must be a number"),
+        ("gem(gamma=none)", "gem's gamma must be a finite number"),
         ("joint(keep=1.5)", "joint's keep must be a whole number, not '1.5'"),
         ("joint(keep=0)", "joint's keep must be above 0"),
         ("bic(validation=1)", "bic's validation must be in 0..1"),
@@ -190,8 +190,8 @@ def test_each_making_is_fresh():
         ("(0.1)", "can't read '(0.1)'"),
         ("er+(gem)", "can't read '(gem)'"),
         ("er)(", "can't read 'er)('"),
-        ("gem((0.1))", "gem's gamma must be a number, not '(0.1)'"),
-        ("gem(0.1)(0.2)", "gem's gamma must be a number"),
+        ("gem((0.1))", "gem's gamma must be a finite number, not '(0.1)'"),
+        ("gem(0.1)(0.2)", "gem's gamma must be a finite number"),
         ("er,gem", "unknown method 'er,gem'"),
         ("er gem", "unknown method 'er gem'"),
         ("er-gem", "unknown method 'er-gem'"),

@@ -25,7 +25,7 @@ IMPLIED_OBJECTIVE, IMPLIED_ROUTINE = "finetune", "sgd"  # `gem` is finetune+gem,
 
 
 class Part(Component):
-    """A component that methods are made of: `+` combines it with further ones."""
+    """A component of methods. `+` combines it with further components."""
 
     def __add__(self, other: object) -> Method:
         return Method.of(self, other)
@@ -40,7 +40,7 @@ class Method:
 
     @classmethod
     def of(cls, *parts: object) -> Method:
-        """Combine components, or methods that lack nothing but routines."""
+        """Combine components and methods. An objective can only be the first."""
         written: list[Written] = []
         for part in parts:
             if isinstance(part, Method):
@@ -87,7 +87,7 @@ class Method:
                 )
         routines = [each for each in written[1:] if each[0].name != IMPLIED_ROUTINE]
         for component, options in (written[0], *routines):
-            component.make(options)  # which checks their range
+            component.make(options)  # this checks the range of options
         return cls(written[0], tuple(routines))
 
     def __add__(self, other: object) -> Method:
@@ -97,7 +97,7 @@ class Method:
         return self.text()
 
     def make(self, more: Mapping[str, Options] | None = None) -> tuple[Objective, list[Routine]]:
-        """Return fresh components. `more` has options by component name, for those not given."""
+        """Return new components. `more` has defaults of options by component name."""
         objective, *routines = (
             component.make({**(more or {}).get(component.name, {}), **given})
             for component, given in (self.objective, *self.routines)
@@ -107,7 +107,7 @@ class Method:
     def text(self, more: Mapping[str, Options] | None = None) -> str:
         """Return the shortest text that means the same.
 
-        It leaves out options whose value holds anyway: a component's default, or what `more` says.
+        It leaves out options that have their default, from the component or from `more`.
         """
         parts = [_text(cls, given, more or {}) for cls, given in (self.objective, *self.routines)]
         if self.routines and parts[0] == IMPLIED_OBJECTIVE:
@@ -116,7 +116,7 @@ class Method:
 
 
 def kind(name: str) -> type[Component]:
-    """Return Objective or Routine by name, with all components of that kind found."""
+    """Return Objective or Routine by name, after importing all components of that kind."""
     importlib.import_module(f"twofold.{name}s")
     return Component.kinds[name]
 

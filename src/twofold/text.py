@@ -1,4 +1,4 @@
-"""Numbers as text, the same in every table, sentence and figure."""
+"""Numbers as text, in the same form in every table, sentence and figure."""
 
 from __future__ import annotations
 

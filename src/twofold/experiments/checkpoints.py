@@ -1,7 +1,7 @@
-"""Checkpoints: the state of a run in one file, written whole, read without running anything.
+"""Checkpoints: the state of a run in one file, which is written whole and runs no code when read.
 
-The file holds tensors and plain data only, and is loaded with `weights_only`, which refuses all
-else. Before them stands their digest, since a bit that was flipped would go unnoticed.
+The file contains only tensors and plain data, and is loaded with `weights_only`, which refuses
+anything else. It begins with a digest, since a flipped bit would go unnoticed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ARRAY = "numpy array"  # marks an array, which is stored as the tensor that shar
 
 
 def write(path: Path, state: dict[str, Any]) -> None:
-    """Replace the checkpoint: whoever reads it finds the old one or the new one, whole."""
+    """Replace the checkpoint. A reader finds either the old one or the new one, complete."""
     unfinished, buffer = path.with_suffix(".part"), io.BytesIO()
     torch.save({"format": FORMAT, "state": _packed(state)}, buffer)
     content = buffer.getbuffer()
@@ -35,7 +35,7 @@ def write(path: Path, state: dict[str, Any]) -> None:
 
 
 def read(path: Path, device: torch.device | str = "cpu") -> dict[str, Any] | None:
-    """The state; None where there is no checkpoint or none that can be used."""
+    """Return the state; None if there is no usable checkpoint."""
     try:
         with path.open("rb") as file:
             digest, content = file.read(DIGEST), file.read()
@@ -52,7 +52,7 @@ def read(path: Path, device: torch.device | str = "cpu") -> dict[str, Any] | Non
 
 def _packed(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return value.clone()  # a view would drag its whole base into the file
+        return value.clone()  # a view would be saved with its whole base
     if isinstance(value, np.ndarray):
         return {ARRAY: torch.from_numpy(np.ascontiguousarray(value))}
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The configuration of a run: all that decides its result, checked before anything starts."""
+"""The configuration of a run: all that decides its result, checked before training."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class Config(Request):
     def stored(cls, entries: Mapping[str, Any]) -> Config:
         """Return the configuration that a file describes; options that came later are default."""
         known = dict(entries)
-        every = known.pop("eval_every", 1)  # before schedules were written as `every:10`
+        every = known.pop("eval_every", 1)  # the older form of `every:10`
         if every != 1:
             known["eval_schedule"] = f"every:{every}"
         known["components"] = [(name, dict(own)) for name, own in known["components"]]
-        if known.pop("reset_momentum", False):  # before it was a routine
+        if known.pop("reset_momentum", False):  # the older form of the routine
             known["components"].append(("momentum-reset", {}))
             known["method"] += "+momentum-reset"
         return cls(**known)
@@ -77,8 +77,16 @@ class Config(Request):
         return decisive | ({"settings": self.settings} if self.settings else {})
 
     def identity(self) -> str:
-        """Return a short digest of what decides the result."""
-        text = json.dumps(self.decisive() | {"plugins": self.plugin_digests()}, sort_keys=True)
+        """Return a short digest of what decides the result.
+
+        Options with their default value are left out, so that a new option changes no identity.
+        """
+        defaults = {name: each.default for name, each in options(Config).items()}
+        decisive = self.decisive() | {"plugins": self.plugin_digests()}
+        told = {
+            name: v for name, v in decisive.items() if name not in defaults or v != defaults[name]
+        }
+        text = json.dumps(told, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     def plugin_digests(self) -> list[str]:
@@ -184,7 +192,7 @@ def _found(benchmark: str | Benchmark) -> Benchmark | type[Recipe]:
 
 
 def _checked(config: Config, recipe: Benchmark | type[Recipe]) -> Config:
-    """Check what options say together, and write what means the same in one way."""
+    """Check combinations of options, and replace equivalent values by one form."""
     available = recipe.tasks if isinstance(recipe.tasks, int) else len(recipe.tasks)
     tasks, iterations = config.tasks, config.iterations
     if tasks is not None and tasks > available:

@@ -1,4 +1,4 @@
-"""From a configuration to a run: in memory, or in a store that many processes share."""
+"""The execution of a configuration: in memory, or in a store that many processes share."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _benchmark(config: Config, data: Path | None) -> Benchmark:
 
 
 class WeightKeeper:
-    """Keeps weights at the ends of tasks: in memory, or beside the checkpoint of a run.
+    """The weights kept at the ends of tasks, in memory or beside the checkpoint of a run.
 
     Weights beside the checkpoint are still there when an interrupted run continues.
     """
@@ -121,7 +121,7 @@ def _checkpointer(training: Training, path: Path, every: float) -> Callable[[], 
 
 @dataclass(frozen=True)
 class Finished:
-    """A run is complete: trained now, or there before."""
+    """A complete run, which was trained now or was there before."""
 
     state: Literal["trained", "there"]
     summary: dict[str, Any]
@@ -130,7 +130,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Busy:
-    """A different process has claimed the run."""
+    """A run that a different process has claimed."""
 
 
 def run_in_store(
@@ -140,7 +140,7 @@ def run_in_store(
     on_progress: OnProgress = nothing,
     checkpoint_every: float = CHECKPOINT_EVERY,
 ) -> Finished | Busy:
-    """Train a run unless it is complete or claimed: all engines do it in this way."""
+    """Train a run unless it is complete or claimed. All engines call this function."""
     for plugin in config.plugins:
         import_file(plugin)
     with store.claim(config) as work:
@@ -173,7 +173,7 @@ def run_when_free(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Use one thread: results must not depend on the free cores, and sums over threads would."""
+    """Use one thread, since sums over several would let results depend on the number of cores."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

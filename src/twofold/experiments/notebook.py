@@ -29,7 +29,7 @@ def percent(value: float | None) -> str:
 
 
 def mean_and_error(values: Iterable[float | None]) -> str:
-    """`83.1 ± 0.4`: the mean, and the standard error of the mean if there are several values."""
+    """Return `83.1 ± 0.4`: the mean, and its standard error if there are several values."""
     known = [value for value in values if value is not None]
     if not known:
         return EMPTY
@@ -40,7 +40,7 @@ def mean_and_error(values: Iterable[float | None]) -> str:
 
 
 def inline_picture(shown: object) -> str:
-    """An image of what `shown.plot()` draws; nothing if it has no `plot`, or no curves to draw."""
+    """Return an image of `shown.plot()`; nothing if it has no `plot` or no curves to draw."""
     plot: Any = getattr(shown, "plot", None)
     if plot is None:
         return ""

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def draw(named: Mapping[str, Sequence[Run]], task: int) -> Figure:
-    """Draw runs by name: lines are means over the runs of a name, bands standard errors.
+    """Draw runs by name. Lines are means over the runs of a name, and bands are standard errors.
 
-    On top are the first iterations after each task switch, below the whole curves.
+    The top shows the first iterations after each task switch, the bottom the whole curves.
     """
     runs = [run for own in named.values() for run in own]
     if not runs:

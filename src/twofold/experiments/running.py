@@ -55,7 +55,9 @@ def run(benchmark: str | Benchmark, method: str | Method | Component, **given: A
             display.progressed(0, progress)
 
         if place.out is None:
-            return execute(config, as_path(place.data), sparsely(tell))
+            trained = execute(config, as_path(place.data), sparsely(tell))
+            display.trained(0, trained.summary)
+            return trained
         store = Store(place.out)
         store.prepare()
         every = place.checkpoint_every

@@ -1,4 +1,4 @@
-"""Runs: one method on one benchmark with one seed, trained, saved and loaded; and several runs."""
+"""Runs, each of one method on one benchmark with one seed, and collections of runs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Run:
     summary: dict[str, Any]
     columns: Mapping[str, Array]  # the curves by name, each an array; read when first needed
     folder: Path | None = dataclasses.field(default=None, compare=False)  # where it was loaded from
-    # The weights that it kept, by name: `end`, or `task-1`, `task-2`, ...
+    # The weights that the run kept, by name: `end`, or `task-1`, `task-2`, ...
     states: Mapping[str, State] = dataclasses.field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The name of its folder in a store."""
+        """The name of the run's folder in a store."""
         return self.folder.name if self.folder else self.config.folder_name()
 
     @property
@@ -120,7 +120,7 @@ class Run:
 
     @cached_property
     def raw_measures(self) -> dict[str, float | None] | None:
-        """The measures of the trained weights, if a routine has different ones evaluated."""
+        """The measures of the trained weights, if a routine has different weights evaluated."""
         there = "raw_accuracy_after_task" in self.summary
         return self._measures("raw_accuracy") if there else None
 
@@ -130,7 +130,7 @@ class Run:
 
     @cached_property
     def gaps(self) -> list[Gap]:
-        """What every task switch did to every task learned before it."""
+        """Return the effect of every task switch on every task before it."""
         return gaps(self.columns["task"], self.accuracy)
 
     def plot(self, task: int = 1) -> Figure:
@@ -140,7 +140,7 @@ class Run:
     def weights(self, task: int | None = None) -> State:
         """Return the weights that the run kept, as a state dict on the CPU.
 
-        task: those after this task, counted from 1 (default: at the end of the run).
+        task: the task, counted from 1, after which they were kept (default: the end of the run).
         """
         tasks = len(self.summary.get("accuracy_after_task", []))
         asked = of_task(task or tasks)
@@ -160,9 +160,9 @@ class Run:
     ) -> nn.Module:
         """Return the trained network, ready to predict.
 
-        task: as it was after this task, counted from 1 (default: at the end of the run).
-        model: the network of the run, or a function that returns it. It is needed for runs on your
-            own tensors only.
+        task: the task, counted from 1, after which it is returned (default: the end of the run).
+        model: the network of the run, or a function that returns it. Only runs on your own tensors
+            need it.
         """
         state = self.weights(task)
         if isinstance(model, nn.Module):
@@ -183,7 +183,7 @@ class Run:
         return Recipe.find(self.config.benchmark).model()
 
     def write(self, folder: Path) -> None:
-        """Write the run's files into a folder; `Store.save` does it safely."""
+        """Write the run's files into a folder. `Store.save` does this safely."""
         _write_json(folder / CONFIG, dataclasses.asdict(self.config))
         _write_json(folder / SUMMARY, self.summary)
         pq.write_table(pa.table(dict(self.columns)), folder / CURVES, compression="zstd")
@@ -191,7 +191,7 @@ class Run:
 
     @classmethod
     def load(cls, folder: Path | str) -> Run:
-        """Load a run from its folder; or from an archive, as `ARCHIVE/name-of-the-run`."""
+        """Load a run from its folder, or from an archive as `ARCHIVE/name-of-the-run`."""
         folder = Path(folder)
         try:
             if not folder.is_dir() and is_archive(folder.parent):
@@ -213,11 +213,11 @@ FIRST = ("benchmark", "mode", "method", "seed")  # the options that are always s
 
 
 class Runs(Sequence[Run]):
-    """Several runs, in order. A slice or a selection of them is one of these again."""
+    """Several runs, in order. A slice or a selection of them is a `Runs` as well."""
 
     def __init__(self, runs: Iterable[Run] = (), failures: Mapping[str, str] = {}) -> None:
         self._runs = tuple(runs)
-        self.failures = dict(failures)  # the reasons of runs that are missing here, by name
+        self.failures = dict(failures)  # the reasons of failed runs, by name
 
     @overload
     def __getitem__(self, index: int) -> Run: ...
@@ -240,7 +240,7 @@ class Runs(Sequence[Run]):
     def where(self, test: Callable[[Run], bool] | None = None, /, **options: Any) -> Runs:
         """Select runs by their options, such as `runs.where(method="er", seed=142)`.
 
-        test: a function that returns whether a run is meant, such as `lambda run: run.avg > 90`.
+        test: a function that returns whether to select a run, such as `lambda run: run.avg > 90`.
         """
         known = [*option_names(), *own_settings(run.config for run in self)]
         for name in options:
@@ -251,22 +251,22 @@ class Runs(Sequence[Run]):
 
     @property
     def curves(self) -> pd.DataFrame:
-        """The curves of all runs: a row per run and iteration, after the options of the run.
+        """Return the curves: a row per run and iteration, with options of the run first.
 
-        The options are those that tell the runs apart, and the benchmark, mode, method and seed.
+        These are benchmark, mode, method and seed, and all options in which the runs differ.
         """
         return self._with_curves(self._differing())
 
     @property
     def measures(self) -> pd.DataFrame:
-        """The measures: a row per run, after the options that tell the runs apart."""
+        """Return the measures: a row per run, with the options in which runs differ first."""
         import pandas as pd
 
         names = self._differing()
         return pd.DataFrame([{**_values(run.config, names), **run.measures} for run in self])
 
     def frame(self) -> pd.DataFrame:
-        """The curves of all runs, after the name of the run and all its options."""
+        """Return the curves of all runs, with the name of the run and all its options first."""
         own = own_settings(run.config for run in self)
         return self._with_curves([*option_names(), *own], named=True)
 
@@ -286,7 +286,7 @@ class Runs(Sequence[Run]):
         return pd.concat([repeated, clear], axis=1)
 
     def _differing(self) -> list[str]:
-        """The options that tell the runs apart, after those that are always shown."""
+        """Return the options that are always shown, and those in which the runs differ."""
         return [*FIRST, *(each.name for each in varying([run.config for run in self], FIRST))]
 
     def __repr__(self) -> str:
@@ -298,9 +298,9 @@ class Runs(Sequence[Run]):
         return f"Runs({len(self)} {_noun(len(self))}: {methods} on {benchmarks})"
 
     def plot(self, task: int = 1) -> Figure:
-        """Draw the accuracy on a task while later ones are learned: a line per setting.
+        """Draw the accuracy on a task while later ones are learned, with a line per setting.
 
-        Lines are means over seeds, and bands standard errors.
+        Lines are means over seeds, and bands are standard errors.
         """
         shown = ("method", *(each.name for each in self._varying()))
         named: dict[str, list[Run]] = {}
@@ -341,7 +341,7 @@ def option_names() -> list[str]:
 
 
 def _value(config: Config, name: str) -> object:
-    """An option as a table shows it."""
+    """Return the value of an option as a table shows it."""
     value = config.value(name)
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
@@ -351,7 +351,7 @@ def _values(config: Config, names: Iterable[str]) -> dict[str, object]:
 
 
 def matches(config: Config, wanted: Mapping[str, Any]) -> bool:
-    """Tell whether a configuration has these options. A method may be written in several ways."""
+    """Tell whether a configuration has these options; a method can be written in several ways."""
     meant = dict(wanted)
     if "method" in meant:
         meant["method"] = canonical(str(meant["method"]), config.benchmark, config.profile)
@@ -359,7 +359,7 @@ def matches(config: Config, wanted: Mapping[str, Any]) -> bool:
 
 
 def _listed(values: Iterable[str]) -> str:
-    """`er, er+gem`: each once, the first few of many."""
+    """Return `er, er+gem`: each value once, and only the first few of many."""
     names = list(dict.fromkeys(values))
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
@@ -370,7 +370,7 @@ def _noun(count: int) -> str:
 
 
 def result_text(config: Config, summary: Mapping[str, Any]) -> str:
-    """Return `MIN 83.1  AVG 93.6`, with a sign if MIN is a bound, and a word for divergence."""
+    """Return `MIN 83.1  AVG 93.6`; it also shows if MIN is a bound and if the run diverged."""
     low, average = (summary[metric] for metric in METRICS)
     sign = "" if low is None or config.schedule.complete else "≤ "
     diverged = "  diverged" if summary["diverged"] else ""
@@ -380,7 +380,7 @@ def result_text(config: Config, summary: Mapping[str, Any]) -> str:
 def accuracy_table(curves: Mapping[str, Array], kind: str = "accuracy") -> NDArray[np.float32]:
     """Return the accuracies of a run: a row per iteration, a column per task.
 
-    kind: `accuracy`, or `raw_accuracy` for the trained weights if others are evaluated.
+    kind: `accuracy`, or `raw_accuracy` for the trained weights if different ones are evaluated.
     """
     columns = [column for name, column in curves.items() if name.startswith(f"{kind}_")]
     return np.stack(columns, axis=1).astype(np.float32)
@@ -389,7 +389,7 @@ def accuracy_table(curves: Mapping[str, Array], kind: str = "accuracy") -> NDArr
 def summarise(config: Config, result: Result) -> dict[str, Any]:
     """Return the numbers of a run. Accuracies are in percent; `min` is None with a single task.
 
-    If a routine has different weights evaluated, `raw_` marks the numbers of the trained ones.
+    If a routine has different weights evaluated, `raw_` marks the numbers of the trained weights.
     """
     curves, task = result.curves, result.curves["task"]
     raw = _metrics(curves, "raw_accuracy", result.raw_task_ends) if result.raw_task_ends else {}
@@ -436,7 +436,7 @@ def made_with(device: str) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Return the name of the processor, which Python itself does not know on Linux."""
+    """Return the name of the processor, which Python does not know on Linux."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Weights of networks as safetensors files, which hold tensors by name and run nothing.
+"""Weights of networks as safetensors files, which hold tensors by name and no code.
 
 A run's folder may hold `weights/end.safetensors`, or a file per task: `weights/task-1.safetensors`.
 """
@@ -37,7 +37,7 @@ def write(path: Path, module_state: Mapping[str, Any]) -> None:
         if not isinstance(value, Tensor):
             kind = type(value).__name__
             raise UserError(f"weights are tensors, and {name!r} of the network's state is a {kind}")
-    # Copies: two names may share their memory, which the format has no way to express.
+    # Copies, since two names may share memory, which the format cannot express.
     plain = {
         name: value.detach().cpu().contiguous().clone() for name, value in module_state.items()
     }
@@ -59,7 +59,7 @@ def read(path: Path) -> State:
 
 
 def digest(source: Path | Mapping[str, Tensor]) -> str:
-    """A short digest of weights: of their names, shapes and every bit of their values."""
+    """Return a short digest of the names, shapes and all bits of weights."""
     state = read(source) if isinstance(source, Path) else source
     found = hashlib.sha256()
     for name in sorted(state):
@@ -70,7 +70,7 @@ def digest(source: Path | Mapping[str, Tensor]) -> str:
 
 
 def file_of(source: Path) -> Path:
-    """Return the file of weights that a path names: itself, or the last of a run's folder."""
+    """Return the file of weights at a path: the file itself, or the last one of a run's folder."""
     if not source.is_dir():
         return source
     names = written(source)
@@ -80,7 +80,7 @@ def file_of(source: Path) -> Path:
 
 
 def _order(name: str) -> tuple[bool, int, bool]:
-    """Sort weights by task, with `end` last, and the trained ones after the evaluated ones."""
+    """Return a sorting key: by task, with `end` last, and trained after evaluated weights."""
     stem = Path(name).stem
     number = re.search(r"\d+", stem)
     return stem.startswith(END), int(number[0]) if number else 0, stem.endswith(TRAINED)
@@ -94,7 +94,7 @@ def write_all(folder: Path, states: Mapping[str, Mapping[str, Tensor]]) -> None:
 
 
 def written(folder: Path) -> list[str]:
-    """The files of weights in a run's folder, as its checksums name them."""
+    """Return the files of weights in a run's folder, as its checksums name them."""
     return sorted(f"{FOLDER}/{path.name}" for path in (folder / FOLDER).glob(f"[!.]*{SUFFIX}"))
 
 

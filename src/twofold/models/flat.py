@@ -1,8 +1,8 @@
 """A network whose parameters, and their gradients, are views of one vector each.
 
-GEM and its relatives compute with gradients as vectors. Keeping them as vectors from the start
-makes a projection a few lines and costs no work per parameter: `backward` writes into the
-vector, the update is two operations on it.
+GEM and similar routines compute with gradients as vectors. With flat storage, a projection takes a
+few lines and no work per parameter. `backward` writes into the vector, and the update is two
+operations on it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from twofold.models.view import View
 
 
 class FlatModel(View):
-    """A module with flat parameters: `values` are the weights, `gradient` what backward adds to."""
+    """A module with flat parameters: `values` are the weights, and backward adds to `gradient`."""
 
     def __init__(self, module: nn.Module, device: torch.device | str = "cpu") -> None:
-        super().__init__(module.to(device).train())  # whatever mode it comes in
+        super().__init__(module.to(device).train())  # it may come in evaluation mode
         self._affine = [p for m in self.batch_norms for p in m.parameters()]
         parameters = list(module.parameters())
         size = sum(p.numel() for p in parameters)
         self.values = torch.empty(size, device=device)
         self.gradient = torch.zeros(size, device=device)
-        self.slices: dict[Tensor, slice] = {}  # where each parameter is in them
+        self.slices: dict[Tensor, slice] = {}  # the place of each parameter in the vectors
         start = 0
         for p in parameters:
             stop = start + p.numel()
@@ -43,16 +43,16 @@ class FlatModel(View):
         return self.values.device
 
     def outputs(self, x: Tensor) -> int:
-        """How many it has, by the example of these inputs."""
+        """Return the number of outputs for inputs like these."""
         self.module.eval()
         try:
-            with torch.no_grad():  # not inference mode: a network may keep what it makes once
+            with torch.no_grad():  # not inference mode: a network may keep its tensors
                 return self(x).shape[1]
         finally:
             self.module.train()
 
     def buffers(self) -> list[Tensor]:
-        """The batch-norm statistics (empty for a network without)."""
+        """Return the batch-norm statistics; an empty list for a network without batch norm."""
         return list(self.module.buffers())
 
     def state(self) -> dict[str, Tensor]:
@@ -62,10 +62,10 @@ class FlatModel(View):
 
     @contextmanager
     def frozen_batch_norm(self, affine: bool) -> Iterator[None]:
-        """FREEZE_BATCH_NORM of the paper's algorithm 3: running statistics, left as they are.
+        """Use the running statistics without updating them (FREEZE_BATCH_NORM, algorithm 3).
 
-        affine: whether its scale and shift still get gradients. GEM's references leave them out,
-        as the authors' code does, so that they count neither in G nor in its products.
+        affine: whether scale and shift still get gradients. GEM's references leave them out, as
+        in the authors' code, so that they count neither in G nor in its products.
         """
         training = [m.training for m in self.batch_norms]
         trained = [p.requires_grad for p in self._affine]
@@ -83,7 +83,7 @@ class FlatModel(View):
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Evaluation mode without gradients."""
+        """Switch to evaluation mode without gradients, and back afterwards."""
         self.module.eval()
         try:
             with torch.inference_mode():
@@ -93,7 +93,7 @@ class FlatModel(View):
 
     @contextmanager
     def using(self, values: Tensor, buffers: list[Tensor] | None = None) -> Iterator[None]:
-        """Other weights (and batch-norm statistics) for a while: what a routine may evaluate."""
+        """Use different weights (and batch-norm statistics), and restore its own afterwards."""
         places = [self.values, *(self.buffers() if buffers is not None else [])]
         kept = [place.clone() for place in places]
         for place, other in zip(places, [values, *(buffers or [])], strict=True):
@@ -106,7 +106,7 @@ class FlatModel(View):
 
 
 def load_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Set a network's weights and buffers; say in one line how a different network differs."""
+    """Set a network's weights and buffers. Raise UserError if they are of a different network."""
     own = module.state_dict()
     for name in (*own, *state):
         if name not in state or name not in own:
@@ -123,7 +123,10 @@ def load_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:
 
 
 def _like(vector: Tensor, parameter: Tensor) -> Tensor:
-    """The vector in the parameter's shape; convolution weights channels last, which is faster."""
+    """Return the vector in the parameter's shape.
+
+    Convolution weights are stored channels last, which is faster.
+    """
     if parameter.dim() == 4:
         o, i, h, w = parameter.shape
         return vector.view(o, h, w, i).permute(0, 3, 1, 2)

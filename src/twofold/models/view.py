@@ -47,7 +47,7 @@ class View:
         return logits
 
     def copy(self) -> nn.Module:
-        """Return the network as it is now, apart from this one and not to be trained."""
+        """Return an independent copy of the network as it is now, which is not to be trained."""
         return copy.deepcopy(self.module).requires_grad_(False).eval()
 
     @contextmanager

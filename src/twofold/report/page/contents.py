@@ -41,7 +41,7 @@ DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}  # as Plotly 
 
 
 class Fineness(NamedTuple):
-    """How a curve is thinned: the arguments of `thin`."""
+    """The fineness of a thinned curve: the arguments of `thin`."""
 
     buckets: int
     dense: int

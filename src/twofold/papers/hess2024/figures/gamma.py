@@ -139,9 +139,8 @@ def _draw_reference(
 def _printed(group: Group, metric: str) -> Printed | None:
     """Return the paper's value for the same configuration, unless the runs are shortened."""
     config = group.config
-    number = printed(
-        config.benchmark, config.mode, config.method, metric, config.lr, config.batch_size
-    )
+    place = config.benchmark, config.mode, config.method
+    number = printed(*place, metric, config.lr, config.batch_size, paper="hess2024")
     if number is None:
         return None
     usual = configure(config.benchmark, config.method, mode=config.mode, profile=config.profile)
