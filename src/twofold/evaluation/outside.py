@@ -126,6 +126,7 @@ class OutsideEvaluator:
                     raise
                 self._most //= 2
             except (RuntimeError, TypeError, ValueError, IndexError) as error:
+                self._known.clear()  # the next model may be a different one, which fits
                 if isinstance(error, UserError):
                     raise
                 said = (str(error).strip().splitlines() or [type(error).__name__])[0]
