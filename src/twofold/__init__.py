@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from twofold.benchmarks import Benchmark, Recipe
     from twofold.errors import UserError
+    from twofold.evaluation.measures import gaps, measures
     from twofold.experiments.config import Config, configure
     from twofold.experiments.running import run, run_all
     from twofold.experiments.runs import Run, Runs
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from twofold.method import Method
     from twofold.objectives import Draw, Objective, Term
     from twofold.routines import Needs, Routine, Step
+    from twofold.watch import Watch
 
 _HOME = {
     "Benchmark": "benchmarks",
@@ -42,7 +44,10 @@ _HOME = {
     "Study": "experiments.studies",
     "Term": "objectives",
     "UserError": "errors",
+    "Watch": "watch",
     "configure": "experiments.config",
+    "gaps": "evaluation.measures",
+    "measures": "evaluation.measures",
     "run": "experiments.running",
     "run_all": "experiments.running",
 }
@@ -63,7 +68,10 @@ __all__ = [
     "Study",
     "Term",
     "UserError",
+    "Watch",
     "configure",
+    "gaps",
+    "measures",
     "run",
     "run_all",
 ]

@@ -34,6 +34,11 @@ def p_text(p: float | None) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def stated(number: float) -> str:
+    """Return a learning rate or a batch size; a dash for 0, of a loop that did not state it."""
+    return f"{number:g}" if number else EMPTY
+
+
 def counted(number: int, noun: str) -> str:
     """Return `1 run` or `2 runs`."""
     return f"{number} {noun}" + ("s" if number != 1 else "")

@@ -44,6 +44,12 @@ class Config(Request):
     components: list[tuple[str, dict[str, Any]]]  # objective, routines: all options, as in force
     own: str = option("", help="digest of a benchmark of your own tensors", flag=None)
     start_digest: str = option("", help="digest of the weights to start from", flag=None)
+    # Settings of a loop that is not twofold's, by the names that its user gives them.
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def value(self, name: str) -> Any:
+        """Return an option or one of the user's own settings; None for a setting it lacks."""
+        return self.settings[name] if name in self.settings else getattr(self, name, None)
 
     @classmethod
     def stored(cls, entries: Mapping[str, Any]) -> Config:
@@ -67,7 +73,8 @@ class Config(Request):
     def decisive(self) -> dict[str, Any]:
         """Return all that decides the result, except for the plugins' texts."""
         results = [name for name, each in options(Config).items() if each.role == "result"]
-        return {name: getattr(self, name) for name in (*results, "components")}
+        decisive = {name: getattr(self, name) for name in (*results, "components")}
+        return decisive | ({"settings": self.settings} if self.settings else {})
 
     def identity(self) -> str:
         """Return a short digest of what decides the result.
@@ -121,12 +128,15 @@ def _seed_words(seeds: Sequence[int]) -> list[str]:
 
 
 def varying(configs: Sequence[Config], apart: Iterable[str] = ()) -> list[Option]:
-    """Return the options in which configurations differ, except for `apart` and for places."""
+    """Return the options in which configurations differ, except for `apart` and for places.
+
+    The users' own settings are among them.
+    """
     return [
         each
-        for name, each in options(Config).items()
+        for name, each in (options(Config) | own_settings(configs)).items()
         if each.role != "place" and name not in apart
-        if len({str(getattr(config, name)) for config in configs}) > 1
+        if len({str(config.value(name)) for config in configs}) > 1
     ]
 
 
@@ -135,7 +145,7 @@ def setting_words(config: Config, shown: Iterable[Option]) -> list[str]:
 
     The texts that name a run, such as its benchmark and mode, need no label.
     """
-    values = [(each, getattr(config, each.name)) for each in shown]
+    values = [(each, config.value(each.name)) for each in shown]
     return [
         value if each.axis and isinstance(value, str) else f"{each.column} {_short(value)}"
         for each, value in values
@@ -145,6 +155,12 @@ def setting_words(config: Config, shown: Iterable[Option]) -> list[str]:
 
 def _short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else plain(value)
+
+
+def own_settings(configs: Iterable[Config]) -> dict[str, Option]:
+    """Return the users' own settings in configurations as options, by name."""
+    names = dict.fromkeys(name for config in configs for name in config.settings)
+    return {name: Option("a setting of your own", name=name, hint=Any) for name in names}
 
 
 @keywords_of(Options).after_two

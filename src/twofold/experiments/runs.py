@@ -32,7 +32,7 @@ from twofold.evaluation.metrics import (
 from twofold.experiments import notebook
 from twofold.experiments.archive import CHECKSUMS, CURVES, Archive, is_archive
 from twofold.experiments.columns import Array, StoredColumns, read_parquet
-from twofold.experiments.config import Config, setting_words, varying
+from twofold.experiments.config import Config, own_settings, setting_words, varying
 from twofold.experiments.naming import canonical
 from twofold.experiments.plotting import draw
 from twofold.experiments.weights import (
@@ -243,9 +243,10 @@ class Runs(Sequence[Run]):
 
         test: a function that returns whether to select a run, such as `lambda run: run.avg > 90`.
         """
+        known = [*option_names(), *own_settings(run.config for run in self)]
         for name in options:
-            if name not in option_names():
-                raise unknown("option", name, option_names())
+            if name not in known:
+                raise unknown("option", name, known)
         chosen = self._runs if test is None else filter(test, self._runs)
         return Runs(run for run in chosen if matches(run.config, options))
 
@@ -267,7 +268,8 @@ class Runs(Sequence[Run]):
 
     def frame(self) -> pd.DataFrame:
         """Return the curves of all runs, with the name of the run and all its options first."""
-        return self._with_curves(option_names(), named=True)
+        own = own_settings(run.config for run in self)
+        return self._with_curves([*option_names(), *own], named=True)
 
     def _with_curves(self, names: Sequence[str], named: bool = False) -> pd.DataFrame:
         import pandas as pd
@@ -340,7 +342,7 @@ def option_names() -> list[str]:
 
 def _value(config: Config, name: str) -> object:
     """Return the value of an option as a table shows it."""
-    value = getattr(config, name)
+    value = config.value(name)
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
@@ -358,7 +360,7 @@ def matches(config: Config, wanted: Mapping[str, Any]) -> bool:
     meant = dict(wanted)
     if "method" in meant:
         meant["method"] = canonical(str(meant["method"]), config.benchmark, config.profile)
-    return all(getattr(config, name) == value for name, value in meant.items())
+    return all(config.value(name) == value for name, value in meant.items())
 
 
 def _listed(values: Iterable[str]) -> str:

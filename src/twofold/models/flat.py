@@ -7,23 +7,21 @@ operations on it.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from twofold.errors import UserError
+from twofold.models.view import View
 
 
-class FlatModel:
+class FlatModel(View):
     """A module with flat parameters: `values` are the weights, and backward adds to `gradient`."""
 
     def __init__(self, module: nn.Module, device: torch.device | str = "cpu") -> None:
-        self.module = module.to(device).train()  # it may come in evaluation mode
-        self.batch_norms = [m for m in module.modules() if isinstance(m, _BatchNorm)]
+        super().__init__(module.to(device).train())  # it may come in evaluation mode
         self._affine = [p for m in self.batch_norms for p in m.parameters()]
         parameters = list(module.parameters())
         size = sum(p.numel() for p in parameters)
@@ -41,16 +39,8 @@ class FlatModel:
             start = stop
 
     @property
-    def has_batch_norm(self) -> bool:
-        return bool(self.batch_norms)
-
-    @property
-    def has_convolutions(self) -> bool:
-        return any(isinstance(m, nn.Conv2d) for m in self.module.modules())
-
-    def __call__(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.module(x)
-        return logits
+    def device(self) -> torch.device:
+        return self.values.device
 
     def outputs(self, x: Tensor) -> int:
         """Return the number of outputs for inputs like these."""
@@ -69,10 +59,6 @@ class FlatModel:
         """Return a copy of the weights and buffers by name, in the layout of a plain module."""
         state = self.module.state_dict()
         return {name: value.detach().contiguous().clone().cpu() for name, value in state.items()}
-
-    def copy(self) -> nn.Module:
-        """Return an independent copy of the network as it is now, which is not to be trained."""
-        return copy.deepcopy(self.module).requires_grad_(False).eval()
 
     @contextmanager
     def frozen_batch_norm(self, affine: bool) -> Iterator[None]:
