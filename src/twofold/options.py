@@ -43,6 +43,7 @@ class Described:
     flag: str | None = ""
     axis: bool = False
     reduces: bool = False
+    later: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Option(Described):
     flag: the flag, if it does not follow from the name; None for no flag.
     axis: whether it is something that studies vary; a study is narrowed by it.
     reduces: whether it makes a run smaller, in training or in evaluation, to save time.
+    later: whether it was added after runs had been published. Its default is no part of a run's
+        identity, so that those runs are still found.
     """
 
     name: str = ""
@@ -105,9 +108,10 @@ def option(
     flag: str | None = "",
     axis: bool = False,
     reduces: bool = False,
+    later: bool = False,
 ) -> Any:
     """Return a dataclass field that is an option."""
-    described = Described(help, check, role, label, group, metavar, flag, axis, reduces)
+    described = Described(help, check, role, label, group, metavar, flag, axis, reduces, later)
     if isinstance(default, list):
         return dataclasses.field(default_factory=default.copy, metadata={KEY: described})
     return dataclasses.field(default=default, metadata={KEY: described})

@@ -22,23 +22,30 @@ class FlatModel:
     """A module with flat parameters: `values` are the weights, `gradient` what backward adds to."""
 
     def __init__(self, module: nn.Module, device: torch.device | str = "cpu") -> None:
-        self.module = module.to(device).train()  # whatever mode it comes in
-        self.batch_norms = [m for m in module.modules() if isinstance(m, _BatchNorm)]
-        self._affine = [p for m in self.batch_norms for p in m.parameters()]
-        parameters = list(module.parameters())
-        size = sum(p.numel() for p in parameters)
-        self.values = torch.empty(size, device=device)
-        self.gradient = torch.zeros(size, device=device)
-        self.slices: dict[Tensor, slice] = {}  # where each parameter is in them
-        start = 0
-        for p in parameters:
-            stop = start + p.numel()
-            self.slices[p] = slice(start, stop)
-            view = _like(self.values[start:stop], p)
+        self._describe(module.to(device).train())  # whatever mode it comes in
+        self._values = torch.empty(self.size, device=device)
+        self.gradient = torch.zeros(self.size, device=device)
+        for p, place in self.slices.items():
+            view = shaped(self._values[place], p)
             view.copy_(p.data)
             p.data = view
-            p.grad = _like(self.gradient[start:stop], p)
-            start = stop
+            p.grad = shaped(self.gradient[place], p)
+
+    def _describe(self, module: nn.Module) -> None:
+        """Note what the module consists of, and where each parameter is in the vectors."""
+        self.module = module
+        self.batch_norms = [m for m in module.modules() if isinstance(m, _BatchNorm)]
+        self._affine = [p for m in self.batch_norms for p in m.parameters()]
+        self.slices: dict[Tensor, slice] = {}
+        self.size = 0
+        for p in module.parameters():
+            self.slices[p] = slice(self.size, self.size + p.numel())
+            self.size += p.numel()
+
+    @property
+    def values(self) -> Tensor:
+        """The weights as one vector."""
+        return self._values
 
     @property
     def has_batch_norm(self) -> bool:
@@ -136,7 +143,7 @@ def load_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:
     module.load_state_dict(dict(state))
 
 
-def _like(vector: Tensor, parameter: Tensor) -> Tensor:
+def shaped(vector: Tensor, parameter: Tensor) -> Tensor:
     """The vector in the parameter's shape; convolution weights channels last, which is faster."""
     if parameter.dim() == 4:
         o, i, h, w = parameter.shape

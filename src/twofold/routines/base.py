@@ -55,6 +55,7 @@ class Step:
     losses: dict[str, Tensor] = field(default_factory=dict)  # "total", "new", where replayed "old"
     log: dict[str, Tensor | float] = field(default_factory=dict)  # recorded with the curves
     seed: int = 0  # the run's; see `random`
+    iterations: int | None = None  # of the whole task, if that is known
     # For Needs.MEMORY, so many examples of it; None in task 1.
     memory: Callable[[int], Batch] | None = None
     # For Needs.ELSEWHERE, the objective's gradient at these weights, on the same data.
