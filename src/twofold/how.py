@@ -1,12 +1,12 @@
 """The routines with anyone's loop and any optimiser of torch.
 
-    how = twofold.How("gem(gamma=0.5)+clip(1.0)", optimizer, model)
-    how.references(lambda k: loss_on_memory(k))
-    ...
-    loss.backward()
-    optimizer.step()  # along the direction that the routines make of the gradient
-    ...
-    how.switch()      # a new task begins
+how = twofold.How("gem(gamma=0.5)+clip(1.0)", optimizer, model)
+how.references(lambda k: loss_on_memory(k))
+...
+loss.backward()
+optimizer.step()  # along the direction that the routines make of the gradient
+...
+how.switch()      # a new task begins
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class How:
         for k, row in enumerate(self._matrix[:past]):
             try:
                 loss = self._gradient(self._references, (k,), row, affine=False)
-            except (LookupError, _NothingReturned) as error:
+            except (LookupError, _NoLossError) as error:
                 raise UserError(
                     f"references({k}) has no loss ({error}): does past task {k} have a memory?"
                 ) from None
@@ -210,7 +210,7 @@ class How:
         gradient = self._net.vector()
         try:
             loss = self._gradient(self._old, (), gradient, affine=True)
-        except _NothingReturned as error:
+        except _NoLossError as error:
             raise UserError(f"old() has no loss ({error}): is the memory empty?") from None
         return gradient, loss
 
@@ -222,7 +222,7 @@ class How:
             returned = loss(*args)
             value, weight = returned if isinstance(returned, tuple) else (returned, None)
             if not isinstance(value, Tensor) or not value.requires_grad:
-                raise _NothingReturned(f"it is {_described(value)}")
+                raise _NoLossError(f"it is {_described(value)}")
             trained = [p for p in self._net.parameters if p.requires_grad]
             try:
                 found = torch.autograd.grad(value, trained, allow_unused=True)
@@ -238,7 +238,8 @@ class How:
         if weight is not None:
             into /= weight
             value = value / weight
-        return value.detach()
+        found_loss: Tensor = value.detach()
+        return found_loss
 
     def _remembered(self, count: int) -> Batch:
         assert self._memory is not None
@@ -329,7 +330,7 @@ class _Losses(dict[str, Tensor]):
         )
 
 
-class _NothingReturned(Exception):
+class _NoLossError(Exception):
     """A function has returned no loss."""
 
 

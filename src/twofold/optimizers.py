@@ -74,7 +74,7 @@ class Choice:
 
     def base(self, lr: float, momentum: float) -> tuple[float, float]:
         """Return learning rate and momentum: those of the text, or else these."""
-        return self.given.get("lr", lr), self.given.get(self.momentum_name, momentum)
+        return self.given.get("lr", lr), self.given.get(self.momentum_name or "", momentum)
 
     def settled(self) -> Choice:
         """Return the choice without learning rate and momentum, which are options of a run."""
@@ -86,13 +86,15 @@ class Choice:
         return f"{self.name}({','.join(told)})" if told else self.name
 
     def check_momentum(self, momentum: float) -> None:
-        """Raise UserError for a momentum that the optimiser has no use for."""
+        """Raise UserError for a momentum that the optimiser can't use."""
         if momentum and self.momentum_name is None:
             raise UserError(f"{self.name} has no momentum: leave it out")
+        if self.name == NESTEROV and not momentum:
+            raise UserError("nesterov needs a momentum above 0")
 
     def make(self, parameters: list[torch.nn.Parameter], lr: float, momentum: float) -> Optimizer:
         """Return the optimiser; torch checks the range of its options."""
-        values = dict(_options(self.cls)) | self.given | {"lr": lr}
+        values = _options(self.cls) | self.given | {"lr": lr}
         values.pop("route", None)
         if self.momentum_name is not None:
             values[self.momentum_name] = momentum
@@ -156,7 +158,6 @@ def _classes() -> dict[str, type[Optimizer]]:
     }
 
 
-@cache
 def _options(cls: type[Optimizer]) -> dict[str, Any]:
     """Return the options that can be written as text, with their defaults; pairs unfolded."""
     found: dict[str, Any] = {}

@@ -2,11 +2,11 @@
 
 Adam divides a direction by the root of its own mean square. If a routine has changed the gradient,
 that undoes a part of the change: a projected component becomes small, and its mean square with it.
-With `route="first"` the changed gradient goes into the first moment, and the unchanged gradient into
-the second.
+With `route="first"` the changed gradient goes into the first moment, and the unchanged gradient
+into the second.
 
-No optimiser is rewritten for this. A `Routed` gradient is a pair; torch's own code computes with the
-changed gradient, except where it squares a gradient (or, in Adamax, compares magnitudes).
+No optimiser is rewritten for this. A `Routed` gradient is a pair. Torch's own code computes with
+the changed gradient, except where it squares a gradient or, in Adamax, compares magnitudes.
 """
 
 from __future__ import annotations

@@ -85,9 +85,7 @@ class Changes:
         self._optimizer = optimizer
         self._kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
 
-    def make(
-        self, step_size: Callable[[float], float], momentum: Callable[[float], float]
-    ) -> None:
+    def make(self, step_size: Callable[[float], float], momentum: Callable[[float], float]) -> None:
         """Set what these functions return, given each group's own learning rate and momentum."""
         for group in self._optimizer.param_groups:
             before = momentum_of(group)

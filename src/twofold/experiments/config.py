@@ -72,10 +72,9 @@ class Config(Request):
 
     def identity(self) -> str:
         """Return a short digest of what decides the result."""
-        later = [name for name, each in options(Config).items() if each.later]
         decisive = self.decisive() | {"plugins": self.plugin_digests()}
-        for name in later:
-            if decisive[name] == options(Config)[name].default:
+        for name, each in options(Config).items():
+            if each.later and decisive[name] == each.default:
                 del decisive[name]
         text = json.dumps(decisive, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
@@ -169,7 +168,7 @@ def _optimizer_settings(settings: dict[str, Any], chosen: dict[str, Any]) -> dic
                 f"{chosen[name]:g}"
             )
     merged = usual | chosen | {"optimizer": str(choice.settled())}
-    choice.check_momentum(merged.get("momentum", 0.0))
+    choice.check_momentum((settings | merged)["momentum"])
     return merged
 
 

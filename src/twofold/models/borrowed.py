@@ -60,9 +60,7 @@ class BorrowedModel(FlatModel):
         places = [*self.parameters, *(self.buffers() if buffers is not None else [])]
         kept = [place.detach().clone() for place in places]
         with torch.no_grad():
-            for place, other in zip(
-                places, [*self.views(values), *(buffers or [])], strict=True
-            ):
+            for place, other in zip(places, [*self.views(values), *(buffers or [])], strict=True):
                 place.copy_(other)
         try:
             yield

@@ -40,7 +40,7 @@ class Cosine(Routine, name="cosine"):
         length = self.iterations or step.iterations
         if length is None:
             raise UserError(
-                "cosine needs the length of a task: cosine(iterations=500), or iterations=500 of How"
+                "cosine needs the length of a task: cosine(iterations=500), or How(iterations=500)"
             )
         share = min(1.0, (step.iteration - 1) / length)
         return lr * (self.floor + (1 - self.floor) * (1 + math.cos(math.pi * share)) / 2)

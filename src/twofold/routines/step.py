@@ -29,7 +29,9 @@ class StepDecay(Routine, name="step"):
 
     def __post_init__(self) -> None:
         require(self.every > 0, f"step's every must be above 0, not {self.every}")
-        require(0 < self.factor < 1, f"step's factor must be above 0 and below 1, not {self.factor}")
+        require(
+            0 < self.factor < 1, f"step's factor must be above 0 and below 1, not {self.factor}"
+        )
 
     def step_size(self, lr: float, step: Step) -> float:
         return lr * self.factor ** ((step.iteration - 1) // self.every)
