@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from twofold.experiments.runs import Run, Runs
     from twofold.experiments.store import Store
     from twofold.experiments.studies import Study
+    from twofold.how import How
     from twofold.method import Method
     from twofold.objectives import Draw, Objective, Term
     from twofold.routines import Needs, Routine, Step
@@ -32,6 +33,7 @@ _HOME = {
     "Benchmark": "benchmarks",
     "Config": "experiments.config",
     "Draw": "objectives",
+    "How": "how",
     "Method": "method",
     "Needs": "routines",
     "Objective": "objectives",
@@ -56,6 +58,7 @@ __all__ = [
     "Benchmark",
     "Config",
     "Draw",
+    "How",
     "Method",
     "Needs",
     "Objective",

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-FORMAT = 3
+FORMAT = 4
 DIGEST = 32  # bytes
 ARRAY = "numpy array"  # marks an array, which is stored as the tensor that shares its memory
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from twofold import optimizers
 from twofold.benchmarks import Benchmark, Recipe
 from twofold.compatibility import check_method
 from twofold.component import Component, plain
@@ -177,7 +178,8 @@ def configure(benchmark: str | Benchmark, method: str | Method | Component, **gi
     objective, _ = parsed.make()
     defaults = profiles.find(settings["profile"], recipe.name, parsed)
     settings |= recipe.defaults(settings["mode"], objective.name, objective.lr)
-    settings |= defaults.settings | chosen
+    settings |= defaults.settings
+    settings |= _optimizer_settings(settings | chosen, chosen)
     start = Start.read(settings["start_from"])
     settings |= {"plugins": _needed(plugins, recipe, parsed), "start_from": start.name}
     objective, routines = parsed.make(defaults.components)
@@ -190,6 +192,21 @@ def configure(benchmark: str | Benchmark, method: str | Method | Component, **gi
         **settings,
     )
     return _checked(config, recipe)
+
+
+def _optimizer_settings(settings: dict[str, Any], chosen: dict[str, Any]) -> dict[str, Any]:
+    """Return all that was chosen, with learning rate and momentum from the optimiser's text."""
+    choice = optimizers.read(settings["optimizer"])
+    usual = choice.usual()
+    for name, key in (("lr", "lr"), ("momentum", choice.momentum_name)):
+        if key in choice.given and chosen.get(name, usual[name]) != usual[name]:
+            raise UserError(
+                f"the {name} is set twice: {usual[name]:g} in {settings['optimizer']!r}, and "
+                f"{chosen[name]:g}"
+            )
+    merged = usual | chosen | {"optimizer": str(choice.settled())}
+    choice.check_momentum((settings | merged)["momentum"])
+    return merged
 
 
 def _imported(plugins: Sequence[str]) -> list[str]:

@@ -21,22 +21,29 @@ class FlatModel(View):
     """A module with flat parameters: `values` are the weights, and backward adds to `gradient`."""
 
     def __init__(self, module: nn.Module, device: torch.device | str = "cpu") -> None:
-        super().__init__(module.to(device).train())  # it may come in evaluation mode
-        self._affine = [p for m in self.batch_norms for p in m.parameters()]
-        parameters = list(module.parameters())
-        size = sum(p.numel() for p in parameters)
-        self.values = torch.empty(size, device=device)
-        self.gradient = torch.zeros(size, device=device)
-        self.slices: dict[Tensor, slice] = {}  # the place of each parameter in the vectors
-        start = 0
-        for p in parameters:
-            stop = start + p.numel()
-            self.slices[p] = slice(start, stop)
-            view = _like(self.values[start:stop], p)
+        self._describe(module.to(device).train())  # it may come in evaluation mode
+        self._values = torch.empty(self.size, device=device)
+        self.gradient = torch.zeros(self.size, device=device)
+        for p, place in self.slices.items():
+            view = shaped(self._values[place], p)
             view.copy_(p.data)
             p.data = view
-            p.grad = _like(self.gradient[start:stop], p)
-            start = stop
+            p.grad = shaped(self.gradient[place], p)
+
+    def _describe(self, module: nn.Module) -> None:
+        """Note what the module consists of, and where each parameter is in the vectors."""
+        super().__init__(module)
+        self._affine = [p for m in self.batch_norms for p in m.parameters()]
+        self.slices: dict[Tensor, slice] = {}
+        self.size = 0
+        for p in module.parameters():
+            self.slices[p] = slice(self.size, self.size + p.numel())
+            self.size += p.numel()
+
+    @property
+    def values(self) -> Tensor:
+        """The weights as one vector."""
+        return self._values
 
     @property
     def device(self) -> torch.device:
@@ -122,7 +129,7 @@ def load_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:
     module.load_state_dict(dict(state))
 
 
-def _like(vector: Tensor, parameter: Tensor) -> Tensor:
+def shaped(vector: Tensor, parameter: Tensor) -> Tensor:
     """Return the vector in the parameter's shape.
 
     Convolution weights are stored channels last, which is faster.
