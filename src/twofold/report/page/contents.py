@@ -86,7 +86,7 @@ def page_contents(
             for key, one in MEASURES.items()
         },
         "tolerance": TOLERANCE,
-        "cells": described,
+        "groups": described,
         "verdicts": _verdicts(found),
         "tables": _tables(found),
     }
