@@ -547,6 +547,21 @@ def part_of_the_optimizer():
     How("clip", torch.optim.SGD(model.parameters(), lr=0.1), model[0])
 
 
+def unfrozen_later():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    model[1].requires_grad_(False)
+    how = How("clip", torch.optim.SGD(model[0].parameters(), lr=0.1), model)
+    model[1].requires_grad_(True)
+    how.switch()
+
+
+def another_head():
+    model, optimizer, how = tiny("clip")
+    model.append(nn.Linear(2, 3))
+    optimizer.add_param_group({"params": model[-1].parameters()})
+    how.switch()
+
+
 def second_step(chain: str, prepare: Callable[[How, nn.Module], None] = lambda how, model: None):
     model, optimizer, how = tiny(chain)
     prepare(how, model)
@@ -608,6 +623,8 @@ MISTAKES = {
         part_of_the_model,
         "the optimiser owns only a part of the model: it lacks '1.weight' and 1 more",
     ),
+    "a part that is unfrozen later": (unfrozen_later, "it lacks '1.weight' and 1 more"),
+    "a model that grows": (another_head, "the model has different parameters than before"),
     "more than the model": (part_of_the_optimizer, "parameters that are not in the model"),
     "no optimiser": (
         lambda: How("clip", nn.Linear(1, 1), nn.Linear(1, 1)),

@@ -106,6 +106,9 @@ class How:
 
     def switch(self) -> None:
         """Begin a new task."""
+        _check_optimizer(self._optimizer, self._net.module)  # what is trained may have changed
+        if [*map(id, self._net.module.parameters())] != [*map(id, self._net.parameters)]:
+            raise UserError("the model has different parameters than before: make a new How")
         self.task, self.iteration = self.task + 1, 0
         self._chain.start_task(self.task)
 
