@@ -36,8 +36,9 @@ from twofold.evaluation.untouched import kept_random_states, seed_all
 from twofold.experiments import checkpoints
 from twofold.experiments.config import Config
 from twofold.experiments.foreign import describe
-from twofold.experiments.runs import Run, summarise
+from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, Work, writing
+from twofold.experiments.summary import summarise
 from twofold.models import View
 from twofold.training import Result
 

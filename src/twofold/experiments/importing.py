@@ -14,7 +14,8 @@ from twofold.curves import RECORDED, Columns
 from twofold.errors import UserError, missing
 from twofold.evaluation.measures import ends
 from twofold.experiments.foreign import describe
-from twofold.experiments.runs import Run, summarise
+from twofold.experiments.runs import Run
+from twofold.experiments.summary import summarise
 from twofold.training import Result
 
 if TYPE_CHECKING:
