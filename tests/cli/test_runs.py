@@ -14,12 +14,8 @@ from helpers.runs import curve_run, example_run, gap_accuracies
 from twofold import Run, Store, UserError
 from twofold.cli.flags import FILTERS
 from twofold.compare.groups import groups
-<<<<<<< HEAD
-from twofold.experiments.plotting import accuracy_curve, projected_share
-=======
 from twofold.experiments.config import configure
-from twofold.report.figures.series import accuracy_curve, projected_share
->>>>>>> texp
+from twofold.experiments.plotting import accuracy_curve, projected_share
 from twofold.report.page import build_page
 
 SHOWN = ("table main", "table gamma", "table trajectories", "verdicts", "runs")
