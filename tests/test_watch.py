@@ -374,7 +374,7 @@ def test_under_autocast_the_model_is_evaluated_in_its_precision_and_trains_the_s
     assert watch is not None
     with torch.autocast("cpu", torch.bfloat16):
         assert isinstance(
-            watch._evaluator._predictor("evaluated", net, watch._evaluator._sets[0]), Plain
+            watch._evaluator._predictor("evaluated", net, watch._evaluator._sets), Plain
         )
 
 

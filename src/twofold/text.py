@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from twofold.statistics import mean_and_error
-
 MINUS, EMPTY = "−", "–"
 
 
@@ -16,6 +14,8 @@ def value_text(mean: float, error: float | None, decimals: int = 1) -> str:
 
 def mean_text(values: Iterable[float | None], empty: str = EMPTY) -> str:
     """Return the mean and standard error of the values that exist, or `empty` without any."""
+    from twofold.statistics import mean_and_error  # numpy, which --help does not need
+
     known = [value for value in values if value is not None]
     return value_text(*mean_and_error(known)) if known else empty
 

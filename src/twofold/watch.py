@@ -39,7 +39,7 @@ from twofold.experiments.foreign import describe
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, Work, writing
 from twofold.experiments.summary import summarise
-from twofold.models import View
+from twofold.models.view import device_of
 from twofold.training import Result
 
 CHECKPOINT_EVERY = 30.0  # seconds
@@ -319,7 +319,7 @@ class Watch:
             self._ends[role].append(self._evaluator.whole(role, model, self._latest[role]))
             module = bare(model)
             if isinstance(module, nn.Module):
-                self._device = str(View(module).device)
+                self._device = str(device_of(module))
                 finite = all(bool(torch.isfinite(p).all()) for p in module.parameters())
                 self._finite = self._finite and finite
         self._evaluation += time.perf_counter() - start

@@ -23,6 +23,7 @@ from twofold.evaluation.untouched import (
     seed_all,
 )
 from twofold.models import View
+from twofold.models.view import device_of
 
 REBUILDS = 3  # of the predictor in a task; a model that is a new object each time is used as it is
 
@@ -74,7 +75,8 @@ class OutsideEvaluator:
         place: the number of the iteration, which seeds the functions.
         """
         with self._untouched(model) as module:
-            return [self._value(role, module, k, place) for k in range(tasks)]
+            predict = self._predictor(role, module, self._sets[:tasks])
+            return [self._value(role, module, predict, k, place) for k in range(tasks)]
 
     def whole(self, role: str, model: Any, latest: Sequence[Value]) -> list[float]:
         """Return the values on whole test sets.
@@ -83,9 +85,9 @@ class OutsideEvaluator:
         """
         values = list(latest)
         with self._untouched(model) as module:
+            predict = self._predictor(role, module, self._sets[: len(values)])
             for k, test in enumerate(self._sets[: len(values)]):
-                if isinstance(test, Examples) and len(test.rows) > self._size:
-                    predict = self._predictor(role, module, test)
+                if isinstance(test, Examples) and predict and len(test.rows) > self._size:
                     parts = [(self._predicted(predict, test, p), p.y) for p in test.parts()]
                     predicted, labels = (torch.cat(each) for each in zip(*parts, strict=True))
                     values[k] = _accuracy(predicted, labels)
@@ -98,15 +100,17 @@ class OutsideEvaluator:
             stack.enter_context(kept_random_states())
             if isinstance(module, nn.Module):
                 stack.enter_context(kept_buffers(module))
-                stack.enter_context(same_autocast(View(module).device))
+                stack.enter_context(same_autocast(device_of(module)))
             yield module
 
-    def _value(self, role: str, module: Any, k: int, place: int) -> Value:
+    def _value(
+        self, role: str, module: Any, predict: Predictor | None, k: int, place: int
+    ) -> Value:
         test = self._sets[k]
         if isinstance(test, Measured):
             seed_all(zlib.crc32(f"{self._seed} {k} {place}".encode()))
             return self._sign * _measured(test, module)
-        predict = self._predictor(role, module, test)
+        assert predict is not None  # there is a test set of examples
         if k not in self._drawn:
             self._drawn[k] = test.drawn(self._size, self._seed, k)
         device = self._known[role].view.device
@@ -135,8 +139,14 @@ class OutsideEvaluator:
                     f"{list(x.shape)}: {said}"
                 ) from error
 
-    def _predictor(self, role: str, module: Any, test: Examples) -> Predictor:
-        """Return the predictor of a module, made anew if its tensors are new ones."""
+    def _predictor(self, role: str, module: Any, sets: Sequence[TestSet]) -> Predictor | None:
+        """Return the predictor of a module, made anew if its tensors are new ones.
+
+        It is None if there are only functions.
+        """
+        test = next((test for test in sets if isinstance(test, Examples)), None)
+        if test is None:
+            return None
         if not isinstance(module, nn.Module):
             raise UserError(
                 f"test set {test.name!r} needs a torch.nn.Module, not {type(module).__name__}: "

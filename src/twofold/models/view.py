@@ -21,9 +21,7 @@ class View:
 
     @property
     def device(self) -> torch.device:
-        """The device of the first parameter or buffer; the CPU for a module without any."""
-        first = next(chain(self.module.parameters(), self.module.buffers()), None)
-        return torch.device("cpu") if first is None else first.device
+        return device_of(self.module)
 
     @property
     def has_batch_norm(self) -> bool:
@@ -66,3 +64,9 @@ class View:
         finally:
             for module in training:
                 module.training = True
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """Return the device of the first parameter or buffer; the CPU for a module without any."""
+    first = next(chain(module.parameters(), module.buffers()), None)
+    return torch.device("cpu") if first is None else first.device
