@@ -289,6 +289,7 @@ DIFFERENT = {  # a value of each option that is not the one of a plain run
     "iterations": 30,
     "tasks": 2,
     "momentum": 0.5,
+    "optimizer": "adam",
     "memory_per_class": 7,
     "memory_grouping": "class",
     "eval_schedule": "every:7",
