@@ -200,6 +200,7 @@ DIFFERENT = {
     "memory_grouping": "class",
     "whitening": "published",
     "momentum": 0.8,
+    "optimizer": "nesterov",
     "start_from": {"weight": torch.zeros(1)},
 }
 
