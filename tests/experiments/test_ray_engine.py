@@ -478,7 +478,10 @@ def test_nodes_of_a_cluster_tell_plugins_of_one_name_apart(tmp_path: Path) -> No
     names = ("scaled-d", "scaled-e")
     for name in names:
         (tmp_path / name).mkdir()
-    text = "from twofold import Routine\nclass Scaled(Routine, name={!r}):\n    def after_step(self, step): pass\n"
+    text = (
+        "from twofold import Routine\n"
+        "class Scaled(Routine, name={!r}):\n    def after_step(self, step): pass\n"
+    )
     for name in names:
         (tmp_path / name / "scaled.py").write_text(text.format(name))
     plugins = [str(tmp_path / name / "scaled.py") for name in names]
