@@ -150,7 +150,7 @@ def test_each_making_is_fresh():
         ("err", "unknown method 'err': did you mean 'er'?"),
         ("gme", "unknown method 'gme': did you mean 'gem'?"),
         ("er+gme", "unknown routine 'gme': did you mean 'gem'?"),
-        ("er+xyz", "unknown routine 'xyz' (there are agem, clip, ema, gem"),
+        ("er+xyz", "unknown routine 'xyz' (there are agem, clip, cosine, ema, gem"),
         ("ER", "unknown method 'ER'"),
         ("er+gem(gama=0.1)", "unknown option of gem 'gama': did you mean 'gamma'?"),
         ("er+agem(gamma=0.1)", "unknown option of agem 'gamma'"),
