@@ -81,7 +81,7 @@ function inOrder(a, b) {
 const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
- * Return the settings that tell a group from others of the same method: `, eval every 10`.
+ * Return the settings that tell a group from others of the same method: `, eval schedule every:10`.
  * @param {Group} group
  * @param {Group[]} groups
  */
