@@ -36,7 +36,7 @@ class BorrowedModel(FlatModel):
         return self.gathered(self.parameters)
 
     def vector(self, *rows: int) -> Tensor:
-        """Return an uninitialised vector, or a matrix with so many rows."""
+        """Return an uninitialised vector, or a matrix with this many rows."""
         device = self.parameters[0].device
         return torch.empty(*rows, self.size, dtype=self.dtype, device=device)
 
