@@ -184,7 +184,7 @@ def test_a_component_that_is_not_available_keeps_its_command() -> None:
     assert Group((Run(theirs, {**run.summary, "command": None}, {}),)).command() is None
 
 
-def test_runs_of_two_versions_of_a_plugin_are_two_groups(half: Path, registries: None) -> None:
+def test_runs_of_two_versions_of_a_plugin_are_two_groups(half: Path) -> None:
     """A table shows those of the file as it is now; alone, the others are marked."""
     options = {"plugins": [str(half)]}
 

@@ -158,7 +158,7 @@ def test_no_seed_in_common_is_no_pair() -> None:
     assert len(unpaired(found)) == 1
 
 
-def test_a_plugin_changes_nothing_in_plain_sgd(half: Path, registries: None) -> None:
+def test_a_plugin_changes_nothing_in_plain_sgd(half: Path) -> None:
     plugin = {"plugins": [str(half)]}
     found = grouped(seeded("er", PLAIN), seeded("er+half", [81, 82, 84], **plugin))
     assert {v.routine for v in verdicts(found)} == {"half"}

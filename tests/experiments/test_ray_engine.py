@@ -35,7 +35,7 @@ from twofold.experiments import ray_cluster, ray_engine  # first: what Ray reads
 
 from ray.cluster_utils import Cluster  # isort: skip
 
-pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.usefixtures("registries")]
+pytestmark = pytest.mark.xdist_group("ray")
 
 STEPS = 50  # of a run
 NODE = {
