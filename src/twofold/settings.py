@@ -107,6 +107,15 @@ class Settings:
         group=EVALUATION,
         reduces=True,
     )
+    validation: float = option(
+        0.0,
+        help="evaluate on this share of the training images of each class and task, which are held "
+        "out, instead of the test images (default: 0)",
+        check=from_to_below(0, 1),
+        metavar="FRACTION",
+        group=EVALUATION,
+        reduces=True,
+    )
     eval_size: int = option(
         1000,
         help="test images per task (1000)",

@@ -24,6 +24,7 @@ Purpose = Literal[
     "replay",
     "mixing",
     "evaluation",
+    "validation",
     "augmentation",
     "routine",
     "network",

@@ -16,6 +16,7 @@ from torch import Tensor
 from twofold import optimizers
 from twofold.benchmarks import Batch, Benchmark
 from twofold.benchmarks.base import Rows
+from twofold.benchmarks.validation import validating
 from twofold.chain import Chain
 from twofold.choices import Grouping
 from twofold.compatibility import check_method
@@ -80,6 +81,8 @@ class Training:
         on_task_end: Callable[[int, Weights, Weights | None], None] | None = None,
         start_from: Weights | None = None,
     ) -> None:
+        if settings.validation:
+            benchmark = validating(benchmark, settings.validation, settings.seed)
         self.benchmark, self.objective, self.routines = benchmark, objective, routines
         self.settings, self.on_progress, self.on_task_end = settings, on_progress, on_task_end
         self.tasks = benchmark.tasks[: settings.tasks]

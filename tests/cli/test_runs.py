@@ -293,6 +293,7 @@ DIFFERENT = {  # a value of each option that is not the one of a plain run
     "memory_per_class": 7,
     "memory_grouping": "class",
     "eval_schedule": "every:7",
+    "validation": 0.1,
     "eval_size": 50,
     "eval_precision": "bf16",
     "profile": "published",

@@ -192,6 +192,7 @@ DIFFERENT = {
     "iterations": 5,
     "tasks": 2,
     "eval_schedule": "every:2",
+    "validation": 0.1,
     "eval_size": 500,
     "eval_precision": "bf16",
     "memory_per_class": 50,
@@ -262,6 +263,7 @@ some_options = st.fixed_dictionaries(
         "eval_schedule": st.one_of(
             st.integers(1, 50).map("every:{}".format), st.just("dense:20:5")
         ),
+        "validation": st.sampled_from([0.0, 0.05, 0.5]),
         "eval_size": st.integers(1, 5000),
         "memory_per_class": st.integers(1, 500),
         "memory_grouping": st.sampled_from(["class-task", "class"]),
@@ -323,6 +325,9 @@ def test_a_configuration_survives_json(method, given_options):
             "eval schedule must be every, every:10 or dense:100:10",
         ),
         ({"eval_size": 0}, "eval size must be at least 1"),
+        ({"validation": 1.0}, "validation must be at least 0 and below 1, not 1"),
+        ({"validation": -0.1}, "validation must be at least 0 and below 1, not -0.1"),
+        ({"validation": float("nan")}, "validation must be a finite number"),
         ({"seed": -1}, "seed must be at least 0"),
         ({"memory_per_class": -1}, "memory per class must be at least 0"),
         ({"device": "gpu"}, "no device 'gpu' here"),
