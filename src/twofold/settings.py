@@ -130,6 +130,14 @@ class Settings:
         reduces=True,
     )
 
+    # The stored columns differ, so a diagnosed run has an identity of its own.
+    diagnose: bool = option(
+        False,
+        help="also log what each step does to the loss on old training images: old_cosine, "
+        "old_predicted, old_change, old_curvature (docs/measures.md)",
+        group=EVALUATION,
+    )
+
     @property
     def schedule(self) -> Schedule:
         return Schedule.parse(self.eval_schedule)

@@ -25,6 +25,7 @@ Purpose = Literal[
     "mixing",
     "evaluation",
     "validation",
+    "diagnosis",
     "augmentation",
     "routine",
     "network",

@@ -21,6 +21,7 @@ from twofold.chain import Chain
 from twofold.choices import Grouping
 from twofold.compatibility import check_method
 from twofold.curves import Columns, Curves
+from twofold.diagnosis import Diagnosis
 from twofold.errors import UserError
 from twofold.evaluation.continual import Evaluator
 from twofold.evaluation.predictors import Scores
@@ -115,6 +116,9 @@ class Training:
         self.raw_task_ends: list[list[float]] = []
         self.seconds = {"training": 0.0, "evaluation": 0.0}
         self._to_restore: dict[str, Any] | None = None
+        self.diagnosis = (
+            Diagnosis(benchmark, self.net, settings.seed) if settings.diagnose else None
+        )
         objective.start(benchmark, self.net, settings.seed)
         self.chain.start(self.net)
 
@@ -245,6 +249,7 @@ class Training:
         return self.settings.iterations_of(examples, self.benchmark.offline_iterations)
 
     def _iterate(self, task: int, n: int, rows: Rows) -> dict[str, Tensor | float]:
+        before = self.diagnosis.before(task, n) if self.diagnosis else None
         # 1. Sample: the current batch, and the examples to replay.
         draw = self.sampler.draw(task, n, rows)
         # 2. The gradient of the objective.
@@ -264,6 +269,8 @@ class Training:
             step.gradient_at = functools.partial(self._gradient_at, draw, passes)
         if Needs.MEMORY in self.needs and task > 1:
             step.memory = functools.partial(self.sampler.remembered, step.random())
+        if self.diagnosis:
+            step.log.update(self.diagnosis.cosine(before, g))
         # 4. Projection, or any other change of the direction and the step by the routines.
         direction = self.chain.direct(step)
         lr = self.chain.step_size(self.lr, step)
@@ -271,6 +278,8 @@ class Training:
         # 5. Update: SGD with momentum, which averages projected gradients; or another optimiser.
         self.update.step(direction, g, lr, momentum)
         self.chain.after_step(step)
+        if self.diagnosis:
+            step.log.update(self.diagnosis.after(before))
         named = {"loss" if role == "total" else f"loss_{role}": v for role, v in losses.items()}
         return {**named, **step.log}
 

@@ -296,6 +296,7 @@ DIFFERENT = {  # a value of each option that is not the one of a plain run
     "validation": 0.1,
     "eval_size": 50,
     "eval_precision": "bf16",
+    "diagnose": True,
     "profile": "published",
     "whitening": "published",
     "start_from": "",
