@@ -87,9 +87,11 @@ def test_on_a_quadratic_the_second_term_is_all_that_the_first_leaves():
     """For a linear network with a small step, change = predicted + curvature |s|^2 / 2."""
     benchmark = domain_benchmark(tasks=2)
     net = FlatModel(nn.Sequential(nn.Flatten(), nn.Linear(192, 3)))
+    random = torch.Generator().manual_seed(0)
+    net.values.copy_(0.05 * torch.randn(net.size, generator=random))
     diagnosis = Diagnosis(benchmark, net, seed=0)
     before = diagnosis.before(2, 1)
-    s = 1e-2 * torch.randn(net.size, generator=torch.Generator().manual_seed(0))
+    s = 1e-2 * torch.randn(net.size, generator=random)
     net.values.add_(s)
     found = diagnosis.after(before)
     expected = found["old_predicted"] + found["old_curvature"] * (s @ s) / 2
