@@ -60,7 +60,8 @@ def test_the_columns_are_those_of_plain_autograd():
     def old(weights):
         nn.utils.vector_to_parameters(weights, module.parameters())
         loss = nn.functional.cross_entropy(module(batch.x), batch.y)
-        return loss.detach(), nn.utils.parameters_to_vector(torch.autograd.grad(loss, module.parameters()))
+        gradients = torch.autograd.grad(loss, module.parameters())
+        return loss.detach(), nn.utils.parameters_to_vector(gradients)
 
     first, weights = int((result.curves["task"] == 1).sum()), recorder.weights
 

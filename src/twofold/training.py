@@ -25,7 +25,7 @@ from twofold.diagnosis import Diagnosis
 from twofold.errors import UserError
 from twofold.evaluation.continual import Evaluator
 from twofold.evaluation.predictors import Scores
-from twofold.gradients import frozen_gradient, objective_gradient
+from twofold.gradients import frozen_gradient, objective_gradient, old_weight
 from twofold.memory import Memory
 from twofold.models import FlatModel
 from twofold.models.flat import load_weights
@@ -263,6 +263,7 @@ class Training:
         seed, count = self.settings.seed, self._iterations(len(rows))
         step = Step(task, n, self.net, g, old, losses=losses, seed=seed, iterations=count)
         step.old_loss = losses["old"] if old is not None else None
+        step.old_weight = old_weight(passes)
         if draw.references or own_pass:
             self._add_references(step, draw)
         if elsewhere:

@@ -32,5 +32,6 @@ def validating(benchmark: Benchmark, fraction: float, seed: int) -> Benchmark:
 
 def _drawn(task: Task, labels: Rows, label: int, fraction: float, seed: int) -> Rows:
     own = task.train[labels[task.train] == label]
-    places = stream(seed, "validation", label).permutation(len(own))
-    return own[places[: round(fraction * len(own))]]
+    places: Rows = stream(seed, "validation", label).permutation(len(own))
+    drawn: Rows = own[places[: round(fraction * len(own))]]
+    return drawn
