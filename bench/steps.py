@@ -36,6 +36,7 @@ def _on_mnist() -> list[Row]:
         "warmup": 1.03,
         "sam": 2.2,
         "lpr": 2.0,
+        "hold": 1.5,
     }
     methods = ["er", "er+apart", *(f"er+{how}" for how in targets)]
     seconds = _seconds("rotated-mnist", methods, 128, 100)

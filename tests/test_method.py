@@ -95,6 +95,13 @@ def options_of(kind: str) -> st.SearchStrategy[str]:
         "agem": {"reference": choice(["objective", "frozen"])},
         "clip": {"limit": number},
         "ema": {"decay": share},
+        "hold": {
+            "omega": number,
+            "gain": number,
+            "share": share,
+            "every": whole,
+            "examples": whole,
+        },
         "lpr": {"omega": number, "every": whole, "examples": whole},
         "mega": {"scheme": choice(["I", "II"])},
         "sam": {"rho": number},

@@ -13,7 +13,7 @@ and c = omega / m times their eigenvalues,
 
     g_n P^-1 = g_n - (g_n V') V
 
-M is computed once per task, at the switch. docs/closing-the-gap.md derives the rule.
+What is held hardly moves, so M is computed rarely. docs/closing-the-gap.md derives the rule.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from twofold.component import require
+from twofold.cost import Load
 from twofold.errors import UserError
 from twofold.models.flat import FlatModel
 from twofold.models.layers import CHUNK, layers, unknown_parameters, watching
@@ -41,12 +42,14 @@ class Hold(Routine, name="hold"):
     omega: how strongly; 0 holds nothing.
     gain: the length of the gradient of new data where nothing holds it.
     share: the share of old data's second moment that is held, by its leading directions.
-    examples: how many examples of the memory the second moment is computed from.
+    every: after how many iterations M is computed again; it always is at a task switch.
+    examples: how many examples of the memory M is computed from.
     """
 
     omega: float = 16.0
     gain: float = 2.0
     share: float = 0.95
+    every: int = 1000
     examples: int = 1000
 
     label = "Hold"
@@ -59,6 +62,7 @@ class Hold(Routine, name="hold"):
         require(
             0 < self.share <= 1, f"hold's share must be above 0 and at most 1, not {self.share}"
         )
+        require(self.every > 0, f"hold's every must be above 0, not {self.every}")
         require(self.examples > 0, f"hold's examples must be above 0, not {self.examples}")
 
     def check(self, before: Sequence[Routine], momentum: float) -> None:
@@ -80,9 +84,6 @@ class Hold(Routine, name="hold"):
             )
         self._held: dict[int, Tensor] = {}  # V, by the layer's position
 
-    def start_task(self, task: int) -> None:
-        self._held = {}
-
     def direct(self, g: Tensor, step: Step) -> Tensor:
         if step.memory is None or step.old is None:
             return g
@@ -90,13 +91,17 @@ class Hold(Routine, name="hold"):
             raise UserError(
                 "hold needs the weight of old data in the loss: let how.old return (loss, weight)"
             )
-        if not self._held:
+        if (step.iteration - 1) % self.every == 0:
             self._renew(step.net, step.memory(self.examples).x)
         step.mark(projected=1.0)
         new = g - step.old_weight * step.old
         for k, V in self._held.items():
             self._layers[k].change(new, functools.partial(_held, V=V))
         return new.mul_(self.gain).add_(step.old, alpha=step.old_weight)
+
+    def cost(self, task: int) -> Load:
+        """Return the load of computing each layer's inputs."""
+        return Load(evaluated=self.examples / self.every) if task > 1 else Load()
 
     def _renew(self, net: FlatModel, x: Tensor) -> None:
         """Compute V of every layer from its inputs on these images."""
