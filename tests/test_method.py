@@ -98,6 +98,7 @@ def options_of(kind: str) -> st.SearchStrategy[str]:
         "hold": {
             "omega": number,
             "gain": number,
+            "damping": number,
             "share": share,
             "every": whole,
             "examples": whole,

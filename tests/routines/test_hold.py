@@ -15,6 +15,7 @@ from twofold.method import Method
 from twofold.models import FlatModel
 from twofold.routines.base import Step
 from twofold.routines.hold import Hold
+from twofold.routines.lpr import Lpr
 
 OLD = 0.75  # the weight of old data
 
@@ -46,20 +47,23 @@ def moment(x: Tensor) -> Tensor:
     return Z.T @ Z / len(Z)
 
 
-def test_the_new_part_takes_a_proximal_step_and_the_old_part_stays():
+def inverse(M: Tensor, strength: float) -> Tensor:
+    return torch.linalg.inv(torch.eye(7, dtype=M.dtype) + strength * M / (M.trace() / 7))
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.3])
+def test_both_parts_take_proximal_steps_of_their_own_strength(damping):
     net, x, g, old = linear()
-    found = direction(net, x, g, old, Hold(omega=3.0, gain=1.5, share=1.0))
-    M = moment(x)
-    P = torch.eye(7, dtype=M.dtype) + 3.0 * M / (M.trace() / 7)
-    new = matrix(g - OLD * old)
-    expected = 1.5 * new @ torch.linalg.inv(P) + OLD * matrix(old)
+    found = direction(net, x, g, old, Hold(omega=3.0, gain=1.5, damping=damping, share=1.0))
+    new, M = matrix(g - OLD * old), moment(x)
+    expected = 1.5 * new @ inverse(M, 3.0) + OLD * matrix(old) @ inverse(M, damping)
     torch.testing.assert_close(matrix(found), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_it_is_the_minimum_of_the_proximal_problem():
     """min_d <G, d> + 1/2 |d|^2 + omega / 2 mean |change of an old output|^2 / m, by descent."""
     net, x, g, old = linear()
-    found = matrix(direction(net, x, g, old, Hold(omega=2.0, gain=1.0, share=1.0)))
+    found = matrix(direction(net, x, g, old, Hold(omega=2.0, gain=1.0, damping=0.0, share=1.0)))
     new, M = matrix(g - OLD * old), moment(x)
     Z, m = torch.cat([x, torch.ones(20, 1)], 1).double(), M.trace() / 7
     d = torch.zeros_like(new, requires_grad=True)
@@ -78,7 +82,7 @@ def test_it_is_the_minimum_of_the_proximal_problem():
 
 def test_only_the_leading_directions_are_held():
     net, x, g, old = linear()
-    found = matrix(direction(net, x, g, old, Hold(omega=3.0, gain=1.0, share=0.9)))
+    found = matrix(direction(net, x, g, old, Hold(omega=3.0, gain=1.0, damping=0.0, share=0.9)))
     M = moment(x)
     U, values, _ = torch.linalg.svd(M)  # a different decomposition, largest first
     count = int((values.cumsum(0) / values.sum() < 0.9).sum()) + 1
@@ -97,7 +101,9 @@ def test_the_unit_of_the_inputs_does_not_matter():
 
 
 def test_without_strength_it_is_sgd():
-    plain, none = (trained(method)[0].net.values for method in ("er", "er+hold(omega=0,gain=1)"))
+    plain, none = (
+        trained(method)[0].net.values for method in ("er", "er+hold(omega=0,gain=1,damping=0)")
+    )
     torch.testing.assert_close(plain, none, rtol=1e-4, atol=1e-5)
 
 
@@ -140,9 +146,19 @@ def test_convolutions_and_batch_norm_keep_their_outputs_as_well(norm):
     assert change(strong) < 0.2 * change(g)
 
 
-def test_old_data_pull_as_before():
+def test_with_equal_strengths_it_is_lpr():
+    net, x, g, old = linear()
+    lpr = Lpr(omega=2.0 / float(moment(x).trace() / 7), examples=20)
+    lpr.start(net)
+    memory = lambda count: Batch(x, torch.zeros(20, dtype=torch.long), torch.arange(20))  # noqa: E731
+    expected = lpr.direct(g, Step(2, 1, net, g, memory=memory))
+    found = direction(net, x, g, old, Hold(omega=2.0, gain=1.0, damping=2.0, share=1.0))
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_without_damping_old_data_pull_as_before():
     net, x, _, old = linear()
-    found = direction(net, x, OLD * old, old, Hold())
+    found = direction(net, x, OLD * old, old, Hold(damping=0.0))
     torch.testing.assert_close(found, OLD * old)
 
 
@@ -167,6 +183,7 @@ def test_a_network_that_diverged_is_left_alone():
         ("er+hold(omega=nan)", "omega must be a finite number, not 'nan'"),
         ("er+hold(omega=much)", "omega must be a finite number, not 'much'"),
         ("er+hold(gain=0)", "hold's gain must be above 0, not 0"),
+        ("er+hold(damping=-0.1)", "hold's damping must be at least 0, not -0.1"),
         ("er+hold(share=0)", "hold's share must be above 0 and at most 1, not 0"),
         ("er+hold(share=1.5)", "hold's share must be above 0 and at most 1, not 1.5"),
         ("er+hold(every=0)", "hold's every must be above 0, not 0"),

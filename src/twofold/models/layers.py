@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -53,19 +53,21 @@ class Layer:
             z = x.flatten(0, -2)
         return z if self.bias is None else F.pad(z, (0, 1), value=1.0)
 
-    def change(self, direction: Tensor, function: Callable[[Tensor], Tensor]) -> None:
-        """Replace the layer's part G of the direction by function(G), in place.
-
-        A row of G belongs to an output of the layer, and a column to an input.
-        """
-        weight = direction[self.weight].view(self.outputs, -1)
+    def part(self, vector: Tensor) -> Tensor:
+        """Return the layer's part of a vector: a row per output, a column per input and bias."""
+        weight = vector[self.weight].view(self.outputs, -1)
         if self.bias is None:
-            weight.copy_(function(weight))
-            return
-        bias = direction[self.bias].view(self.outputs, 1)
-        changed = function(torch.cat([weight, bias], 1))
-        weight.copy_(changed[:, :-1])
-        bias.copy_(changed[:, -1:])
+            return weight
+        return torch.cat([weight, vector[self.bias].view(self.outputs, 1)], 1)
+
+    def put(self, vector: Tensor, part: Tensor) -> None:
+        """Replace the layer's part of a vector, in place."""
+        weight = vector[self.weight].view(self.outputs, -1)
+        if self.bias is None:
+            weight.copy_(part)
+        else:
+            weight.copy_(part[:, :-1])
+            vector[self.bias].view(self.outputs, 1).copy_(part[:, -1:])
 
 
 def layers(net: FlatModel, routine: str) -> list[Layer]:

@@ -1,24 +1,23 @@
 """Hold: the gradient of new data is held where old data would notice it.
 
-The objective's gradient has two parts, g = g_n + w_o g_old, from new and from old data. The step on
-new data is the proximal step that keeps each layer's outputs on old data (as in LPR), and old
-data's own gradient, which repairs what is lost, is followed as it is:
+The objective's gradient has a part of new data and a part of old data, g = g_n + g_o. Both take
+proximal steps that keep each layer's outputs on old data, as LPR does, but not equally strongly:
 
-    d = gain g_n P^-1 + w_o g_old,   P = I + omega / m M
+    d = gain g_n P(omega)^-1 + g_o P(damping)^-1,   P(s) = I + s / m M
 
-per layer, where M = Z'Z / n is the second moment of the layer's inputs on n old examples, and m
-the mean of its eigenvalues, so that omega has no unit. Only the leading eigenvectors of M, which
-carry a `share` of its trace, are held. With V = diag(c / (1 + c))^1/2 U' for these eigenvectors U
-and c = omega / m times their eigenvalues,
+per layer, where M = Z'Z / n is the second moment of the layer's inputs on n old examples, and m is
+the mean of its eigenvalues, so that strengths have no unit. New data are held strongly. Old data
+know where their outputs should go, so that their part is damped only as far as the step size
+requires. Only the leading eigenvectors of M, which carry a `share` of its trace, are held. With
+these eigenvectors as the rows of U, and their eigenvalues divided by m in a,
 
-    g_n P^-1 = g_n - (g_n V') V
+    g P(s)^-1 = g - (g U' diag(s a / (1 + s a))) U
 
 What is held hardly moves, so M is computed rarely. docs/closing-the-gap.md derives the rule.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -39,8 +38,9 @@ ROWS = 20_000  # of Z in a layer: enough for a second moment, and a convolution 
 class Hold(Routine, name="hold"):
     """Hold the gradient of new data along the inputs of old data, layer by layer.
 
-    omega: how strongly; 0 holds nothing.
-    gain: the length of the gradient of new data where nothing holds it.
+    omega: how strongly the gradient of new data is held; 0 for not at all.
+    gain: its length where nothing holds it.
+    damping: how strongly the gradient of old data is held.
     share: the share of old data's second moment that is held, by its leading directions.
     every: after how many iterations M is computed again; it always is at a task switch.
     examples: how many examples of the memory M is computed from.
@@ -48,6 +48,7 @@ class Hold(Routine, name="hold"):
 
     omega: float = 16.0
     gain: float = 2.0
+    damping: float = 0.1
     share: float = 0.95
     every: int = 1000
     examples: int = 1000
@@ -59,6 +60,7 @@ class Hold(Routine, name="hold"):
     def __post_init__(self) -> None:
         require(self.omega >= 0, f"hold's omega must be at least 0, not {self.omega}")
         require(self.gain > 0, f"hold's gain must be above 0, not {self.gain}")
+        require(self.damping >= 0, f"hold's damping must be at least 0, not {self.damping}")
         require(
             0 < self.share <= 1, f"hold's share must be above 0 and at most 1, not {self.share}"
         )
@@ -82,7 +84,9 @@ class Hold(Routine, name="hold"):
                 f"hold knows linear layers, convolutions and batch norm; the network's "
                 f"{unknown[0]!r} belongs to a different layer"
             )
-        self._held: dict[int, Tensor] = {}  # V, by the layer's position
+        # U and a, by the layer's position.
+        self._directions: dict[int, Tensor] = {}
+        self._use: dict[int, Tensor] = {}
 
     def direct(self, g: Tensor, step: Step) -> Tensor:
         if step.memory is None or step.old is None:
@@ -94,45 +98,57 @@ class Hold(Routine, name="hold"):
         if (step.iteration - 1) % self.every == 0:
             self._renew(step.net, step.memory(self.examples).x)
         step.mark(projected=1.0)
-        new = g - step.old_weight * step.old
-        for k, V in self._held.items():
-            self._layers[k].change(new, functools.partial(_held, V=V))
-        return new.mul_(self.gain).add_(step.old, alpha=step.old_weight)
+        old = step.old_weight * step.old
+        new = (g - old).mul_(self.gain)
+        direction = new + old
+        for k, U in self._directions.items():
+            layer, a = self._layers[k], self._use[k]
+            held = _along(layer.part(new), U) * _share_held(self.omega * a)
+            if self.damping:
+                held += _along(layer.part(old), U) * _share_held(self.damping * a)
+            layer.put(direction, layer.part(direction) - _back(held, U))
+        return direction
 
     def cost(self, task: int) -> Load:
         """Return the load of computing each layer's inputs."""
         return Load(evaluated=self.examples / self.every) if task > 1 else Load()
 
     def _renew(self, net: FlatModel, x: Tensor) -> None:
-        """Compute V of every layer from its inputs on these images."""
+        """Compute the directions of every layer from its inputs on these images."""
         if not len(x):
             raise UserError("hold needs examples in the memory, and there are none")
         frozen, watched = net.frozen_batch_norm(affine=True), watching(self._layers, ROWS)
         with torch.no_grad(), frozen, watched as seen:
             for chunk in x.split(CHUNK):
                 net(chunk)
-        self._held = {k: self._directions(inputs.moment()) for k, inputs in seen.items()}
-
-    def _directions(self, M: Tensor) -> Tensor:
-        """Return V for a second moment M, or for one per channel, which is held whole.
-
-        In a network that diverges nothing is held.
-        """
-        if not torch.isfinite(M).all():
-            return torch.zeros_like(M)
-        eigenvalues, U = torch.linalg.eigh(M)  # in ascending order
-        eigenvalues = eigenvalues.clamp(min=0)
-        c = self.omega * eigenvalues / eigenvalues.mean().clamp(min=1e-12)
-        V: Tensor = (c / (1 + c)).sqrt()[..., None] * U.mT
-        if M.dim() == 3:
-            return V
-        left_out = eigenvalues.cumsum(0) <= (1 - self.share) * eigenvalues.sum()
-        return V[int(left_out.sum()) :].contiguous()
+        for k, inputs in seen.items():
+            self._directions[k], self._use[k] = leading(inputs.moment(), self.share)
 
 
-def _held(G: Tensor, V: Tensor) -> Tensor:
-    """Return G - (G V') V, with one V for all rows of G or one per row (batch norm)."""
-    if V.dim() == 3:
-        row = G[:, None]
-        return (row - (row @ V.mT) @ V)[:, 0]
-    return torch.addmm(G, G @ V.T, V, alpha=-1)
+def leading(M: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    """Return U and a of the leading eigenvectors of M; of all of them if there is an M per channel.
+
+    In a network that diverges, a is 0 and nothing is held.
+    """
+    if not torch.isfinite(M).all():
+        return torch.zeros_like(M), torch.zeros_like(M[..., 0])
+    eigenvalues, columns = torch.linalg.eigh(M)  # in ascending order
+    eigenvalues = eigenvalues.clamp(min=0)
+    a, U = eigenvalues / eigenvalues.mean().clamp(min=1e-12), columns.mT
+    if M.dim() == 3:
+        return U.contiguous(), a
+    first = int((eigenvalues.cumsum(0) <= (1 - share) * eigenvalues.sum()).sum())
+    return U[first:].contiguous(), a[first:]
+
+
+def _share_held(strength: Tensor) -> Tensor:
+    return strength / (1 + strength)
+
+
+def _along(G: Tensor, U: Tensor) -> Tensor:
+    """Return G U', with one U for all rows of G or one per row (batch norm)."""
+    return (G[:, None] @ U.mT)[:, 0] if U.dim() == 3 else G @ U.T
+
+
+def _back(C: Tensor, U: Tensor) -> Tensor:
+    return (C[:, None] @ U)[:, 0] if U.dim() == 3 else C @ U

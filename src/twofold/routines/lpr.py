@@ -17,7 +17,6 @@ variance.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 
@@ -65,7 +64,8 @@ class Lpr(Routine, name="lpr"):
         step.mark(projected=1.0)
         direction = g.clone()
         for k, inverse in self._inverses.items():
-            self._layers[k].change(direction, functools.partial(_product, inverse=inverse))
+            layer = self._layers[k]
+            layer.put(direction, _product(layer.part(direction), inverse))
         return direction
 
     def cost(self, task: int) -> Load:
