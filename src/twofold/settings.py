@@ -134,7 +134,7 @@ class Settings:
     diagnose: bool = option(
         False,
         help="also log what each step does to the loss on old training images: old_cosine, "
-        "old_predicted, old_change, old_curvature (docs/measures.md)",
+        "old_predicted, old_change, old_curvature (docs/routines.md)",
         group=EVALUATION,
     )
 
