@@ -55,19 +55,40 @@ class Layer:
 
     def part(self, vector: Tensor) -> Tensor:
         """Return the layer's part of a vector: a row per output, a column per input and bias."""
-        weight = vector[self.weight].view(self.outputs, -1)
-        if self.bias is None:
-            return weight
-        return torch.cat([weight, vector[self.bias].view(self.outputs, 1)], 1)
+        weight, bias = self._parts(vector)
+        return weight if bias is None else torch.cat([weight, bias], 1)
 
     def put(self, vector: Tensor, part: Tensor) -> None:
         """Replace the layer's part of a vector, in place."""
-        weight = vector[self.weight].view(self.outputs, -1)
-        if self.bias is None:
+        weight, bias = self._parts(vector)
+        if bias is None:
             weight.copy_(part)
         else:
             weight.copy_(part[:, :-1])
-            vector[self.bias].view(self.outputs, 1).copy_(part[:, -1:])
+            bias.copy_(part[:, -1:])
+
+    def along(self, vector: Tensor, U: Tensor) -> Tensor:
+        """Return G U' for the layer's part G, with a U for all outputs or one per channel."""
+        if U.dim() == 3:
+            return (self.part(vector)[:, None] @ U.mT)[:, 0]
+        weight, bias = self._parts(vector)  # a copy that joins the two would take as long again
+        return weight @ U.T if bias is None else torch.addmm(bias * U[:, -1], weight, U[:, :-1].T)
+
+    def subtract(self, vector: Tensor, C: Tensor, U: Tensor) -> None:
+        """Subtract C U from the layer's part, in place."""
+        if U.dim() == 3:
+            self.put(vector, self.part(vector) - (C[:, None] @ U)[:, 0])
+            return
+        weight, bias = self._parts(vector)
+        if bias is None:
+            weight.addmm_(C, U, alpha=-1)
+        else:
+            weight.addmm_(C, U[:, :-1], alpha=-1)
+            bias.addmm_(C, U[:, -1:], alpha=-1)
+
+    def _parts(self, vector: Tensor) -> tuple[Tensor, Tensor | None]:
+        weight = vector[self.weight].view(self.outputs, -1)
+        return weight, None if self.bias is None else vector[self.bias].view(self.outputs, 1)
 
 
 def layers(net: FlatModel, routine: str) -> list[Layer]:

@@ -103,10 +103,10 @@ class Hold(Routine, name="hold"):
         direction = new + old
         for k, U in self._directions.items():
             layer, a = self._layers[k], self._use[k]
-            held = _along(layer.part(new), U) * _share_held(self.omega * a)
+            held = layer.along(new, U) * _share_held(self.omega * a)
             if self.damping:
-                held += _along(layer.part(old), U) * _share_held(self.damping * a)
-            layer.put(direction, layer.part(direction) - _back(held, U))
+                held += layer.along(old, U) * _share_held(self.damping * a)
+            layer.subtract(direction, held, U)
         return direction
 
     def cost(self, task: int) -> Load:
@@ -143,12 +143,3 @@ def leading(M: Tensor, share: float) -> tuple[Tensor, Tensor]:
 
 def _share_held(strength: Tensor) -> Tensor:
     return strength / (1 + strength)
-
-
-def _along(G: Tensor, U: Tensor) -> Tensor:
-    """Return G U', with one U for all rows of G or one per row (batch norm)."""
-    return (G[:, None] @ U.mT)[:, 0] if U.dim() == 3 else G @ U.T
-
-
-def _back(C: Tensor, U: Tensor) -> Tensor:
-    return (C[:, None] @ U)[:, 0] if U.dim() == 3 else C @ U
