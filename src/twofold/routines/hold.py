@@ -31,6 +31,7 @@ from twofold.models.flat import FlatModel
 from twofold.models.layers import CHUNK, layers, unknown_parameters, watching
 from twofold.routines.base import Needs, Routine, Step
 
+LEAST = 0.1  # old data are not damped where less than this share would be held
 ROWS = 20_000  # of Z in a layer: enough for a second moment, and a convolution has many per image
 
 
@@ -84,9 +85,10 @@ class Hold(Routine, name="hold"):
                 f"hold knows linear layers, convolutions and batch norm; the network's "
                 f"{unknown[0]!r} belongs to a different layer"
             )
-        # U and a, by the layer's position.
+        # U, and the shares of both parts that are held along its rows, by the layer's position.
         self._directions: dict[int, Tensor] = {}
-        self._use: dict[int, Tensor] = {}
+        self._strong: dict[int, Tensor] = {}
+        self._weak: dict[int, Tensor] = {}
 
     def direct(self, g: Tensor, step: Step) -> Tensor:
         if step.memory is None or step.old is None:
@@ -99,13 +101,14 @@ class Hold(Routine, name="hold"):
             self._renew(step.net, step.memory(self.examples).x)
         step.mark(projected=1.0)
         old = step.old_weight * step.old
-        new = (g - old).mul_(self.gain)
-        direction = new + old
+        new = g - old
+        direction = torch.add(old, new, alpha=self.gain)
         for k, U in self._directions.items():
-            layer, a = self._layers[k], self._use[k]
-            held = layer.along(new, U) * _share_held(self.omega * a)
-            if self.damping:
-                held += layer.along(old, U) * _share_held(self.damping * a)
+            layer, strong, weak = self._layers[k], self._strong[k], self._weak[k]
+            held = layer.along(new, U) * (self.gain * strong)
+            few = weak.shape[-1]
+            if few:
+                held[:, -few:] += layer.along(old, U[..., -few:, :]) * weak
             layer.subtract(direction, held, U)
         return direction
 
@@ -122,7 +125,10 @@ class Hold(Routine, name="hold"):
             for chunk in x.split(CHUNK):
                 net(chunk)
         for k, inputs in seen.items():
-            self._directions[k], self._use[k] = leading(inputs.moment(), self.share)
+            self._directions[k], a = leading(inputs.moment(), self.share)
+            self._strong[k] = _share_held(self.omega * a)
+            weak = _share_held(self.damping * a)
+            self._weak[k] = weak if weak.dim() == 2 else weak[weak >= LEAST]  # ascending
 
 
 def leading(M: Tensor, share: float) -> tuple[Tensor, Tensor]:
