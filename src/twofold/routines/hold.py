@@ -49,7 +49,7 @@ class Hold(Routine, name="hold"):
 
     omega: float = 16.0
     gain: float = 2.0
-    damping: float = 0.1
+    damping: float = 0.05
     share: float = 0.95
     every: int = 1000
     examples: int = 1000
