@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 
 from twofold.compare.groups import Group
 from twofold.compare.selection import method_groups
@@ -39,7 +40,7 @@ COLOURS = (BLUE, VERMILLION, GREEN)
     any_method=True,
 )
 def front_figure(runs: Sequence[Run], task: int = 1) -> Figure:
-    """Draw a point per method with its standard errors; methods with one objective share a colour.
+    """Draw a numbered point per method with its standard errors, in the colour of its objective.
 
     task: of no effect, since both measures are means over tasks.
     """
@@ -50,16 +51,22 @@ def front_figure(runs: Sequence[Run], task: int = 1) -> Figure:
         drawn = empty_figure(DOUBLE, HEIGHT)
         axes = drawn.subplots()
         objectives = list(dict.fromkeys(group.objective for group in groups))
-        for group in groups:
-            _point(axes, group, COLOURS[objectives.index(group.objective) % len(COLOURS)])
+        for number, group in enumerate(groups, 1):
+            colour = COLOURS[objectives.index(group.objective) % len(COLOURS)]
+            _point(axes, group, number, colour)
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xlabel("new task at 90% (iterations)")
         axes.set_ylabel("residual (points)")
+        drawn.legend(loc="outside right upper", fontsize=SMALL, handlelength=1)
         add_note(drawn, notes(groups))
     return drawn
 
 
-def _point(axes: Axes, group: Group, colour: str) -> None:
+def _point(axes: Axes, group: Group, number: int, colour: str) -> None:
     (x, dx), (y, dy) = (mean_and_error(group.values(metric)) for metric in (TIME, LOSS))
-    axes.errorbar([x], [y], [dy or 0], [dx or 0], fmt="o", ms=3, color=colour)
-    axes.annotate(group.config.method, (x, y), (3, 2), textcoords="offset points", fontsize=SMALL)
+    label = f"{number}  {group.config.method}"
+    axes.errorbar([x], [y], [dy or 0], [dx or 0], fmt="o", ms=3, color=colour, label=label)
+    axes.annotate(str(number), (x, y), (3, 2), textcoords="offset points", fontsize=SMALL)
