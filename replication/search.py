@@ -2,7 +2,7 @@
 
 Prints the table of the results in search.jsonl. With `--train`, trains the rows that are missing
 there: task 1 once with ER, then each method for 300 iterations of task 2; and for task 3 from the
-weights that `er+hold` has after the whole of task 2. Seed 7 is none of the reported ones.
+weights that `er+hold(damping=0)` has after the whole of task 2. Seed 7 is none of the reported ones.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ RESULTS = HERE / "search.jsonl"
 SEED, ITERATIONS = 7, 300
 METHODS = [
     *("er", "er+gem", "er+lpr(omega=1)", "er+lpr(omega=16)", "er+lpr(omega=64)", "er+hold"),
-    *("er+hold(damping=0)", "er+hold(damping=0.5)", "er+hold(gain=1)", "er+hold(share=0.9)"),
-    *("er+hold(share=0.99)", "er+hold(gain=1,share=0.99)", "er+hold(omega=64)"),
+    *("er+hold(damping=0)", "er+hold(damping=0.02)", "er+hold(damping=0.2)"),
+    *("er+hold(gain=1)", "er+hold(share=0.9)", "er+hold(share=0.99)", "er+hold(omega=64)"),
     *("er+hold(every=20)", "er+hold+warmup(10)", "er+hold+momentum-reset"),
     *("er+two-sided(omega=10)", "er+two-sided(omega=100)"),
     "er+two-sided(omega=100,metric=softmax)",
@@ -58,8 +58,8 @@ def training(method: str, task: int, state: State | None, **options: Any) -> Tra
 
 @cache
 def state_before(task: int) -> State:
-    """Return weights and velocity at a switch: task 1 with ER, task 2 with `er+hold`."""
-    method, before = ("er", None) if task == 2 else ("er+hold", state_before(2))
+    """Return weights and velocity at a switch: task 1 with ER, task 2 with hold."""
+    method, before = ("er", None) if task == 2 else ("er+hold(damping=0)", state_before(2))
     made = training(method, task - 1, before)
     _, rows = made._start_task(task - 1)
     for n in range(1, made.benchmark.offline_iterations + 1):
