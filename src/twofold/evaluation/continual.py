@@ -37,6 +37,7 @@ class Evaluator:
         self._pool, self._tasks = benchmark.test, benchmark.tasks
         self._size, self._seed = size, seed
         few = self._pool.batch(self._tasks[0].test[:2]).x
+        net.examine(few)
         self._exact = exact(net, few)
         self._rounded = rounded(net, few, self._exact) if precision == "bf16" else None
         self.audit = Audit()

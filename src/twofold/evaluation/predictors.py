@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from twofold.models import FlatModel
-from twofold.models.inference import Inference
+from twofold.models.inference import ChangedError, Inference
 
 Scores = Callable[[Tensor], Tensor]  # from logits to scores; the largest is the prediction
 
@@ -57,9 +57,15 @@ class Checked:
     chunk: int
     margin: float
 
-    @torch.inference_mode()
     def __call__(self, x: Tensor, scores: Scores) -> Tensor:
-        self.quick.follow()
+        try:
+            self.quick.follow()
+        except ChangedError:
+            return self.sure(x, scores)
+        return self._predicted(x, scores)
+
+    @torch.inference_mode()
+    def _predicted(self, x: Tensor, scores: Scores) -> Tensor:
         logits = scores(torch.cat([self.quick(part) for part in x.split(self.chunk)]))
         if logits.shape[1] < 2:
             return logits.argmax(1)
@@ -103,6 +109,8 @@ def exact(net: FlatModel, sample: Tensor) -> Predictor:
     plain = Plain(net, chunk)
     if not net.has_batch_norm or net.values.device.type != "cpu":  # nothing to gain
         return plain
+    if net.keeps_state:  # a copy would not follow it
+        return plain
     if not _agree(net, sample, torch.float32, CLOSE_FP32):
         return plain
     return Checked(Inference(net), plain, chunk, CLOSE_FP32)
@@ -115,7 +123,7 @@ def rounded(net: FlatModel, sample: Tensor, sure: Predictor) -> Checked | None:
     """
     dtype = torch.bfloat16
     # What is misread is so in fp32 as well, where it shows: rounding hides less.
-    read = _agree(net, sample, torch.float32, CLOSE_FP32)
+    read = not net.keeps_state and _agree(net, sample, torch.float32, CLOSE_FP32)
     if not read or not _agree(net, sample, dtype, CLOSE_BF16):
         return None
     return Checked(Inference(net, dtype), sure, chunk_size(net, sample, dtype), CLOSE_BF16)
@@ -157,8 +165,11 @@ def _move(net: FlatModel, sample: Tensor) -> None:
     noise = torch.empty_like(net.values).normal_(std=0.01, generator=random)
     net.values.add_(noise)  # a layer that is all 0 would hide those before it
     net.module.eval()  # for the rest of it: dropout would draw numbers
+    momenta = [norm.momentum for norm in net.batch_norms]
     for norm in net.batch_norms:
         norm.train()
         norm.momentum = 1.0  # takes the sample's statistics; made up, they could silence it
     net(sample)
     net.module.eval()
+    for norm, momentum in zip(net.batch_norms, momenta, strict=True):
+        norm.momentum = momentum

@@ -111,7 +111,9 @@ def _checkpointer(training: Training, path: Path, every: float) -> Callable[[], 
 
     def keep() -> None:
         nonlocal last
-        if time.monotonic() - last >= every:
+        if training.net.keeps_state:  # no checkpoint holds it
+            path.unlink(missing_ok=True)
+        elif time.monotonic() - last >= every:
             with writing(path.parent):
                 checkpoints.write(path, training.state())
             last = time.monotonic()

@@ -16,10 +16,18 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from twofold.errors import UserError
+from twofold.models.state import detached_copy, examine
 
 
 class FlatModel:
-    """A module with flat parameters: `values` are the weights, `gradient` what backward adds to."""
+    """A module with flat parameters: `values` are the weights, `gradient` what backward adds to.
+
+    keeps_state: whether the module keeps state apart from its parameters and buffers. It is then
+        evaluated on a copy of itself, so that evaluation leaves no trace.
+    changes_inputs: whether it changes its inputs in place, and is given copies.
+    """
+
+    keeps_state = changes_inputs = False
 
     def __init__(self, module: nn.Module, device: torch.device | str = "cpu") -> None:
         self.module = module.to(device).train()  # whatever mode it comes in
@@ -49,8 +57,12 @@ class FlatModel:
         return any(isinstance(m, nn.Conv2d) for m in self.module.modules())
 
     def __call__(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.module(x)
+        logits: Tensor = self.module(x.clone() if self.changes_inputs else x)
         return logits
+
+    def examine(self, x: Tensor) -> None:
+        """Find out on a few inputs whether the module keeps state or changes its inputs."""
+        self.keeps_state, self.changes_inputs = examine(self.module, x)
 
     def outputs(self, x: Tensor) -> int:
         """How many it has, by the example of these inputs."""
@@ -98,25 +110,30 @@ class FlatModel:
     @contextmanager
     def evaluating(self) -> Iterator[None]:
         """Evaluation mode without gradients."""
+        module = self.module
+        if self.keeps_state:
+            self.module = detached_copy(module)
         self.module.eval()
         try:
             with torch.inference_mode():
                 yield
         finally:
-            self.module.train()
+            self.module = module.train()
 
     @contextmanager
     def using(self, values: Tensor, buffers: list[Tensor] | None = None) -> Iterator[None]:
         """Other weights (and batch-norm statistics) for a while: what a routine may evaluate."""
-        places = [self.values, *(self.buffers() if buffers is not None else [])]
-        kept = [place.clone() for place in places]
-        for place, other in zip(places, [values, *(buffers or [])], strict=True):
+        kept = [place.clone() for place in self._places(buffers)]
+        for place, other in zip(self._places(buffers), [values, *(buffers or [])], strict=True):
             place.copy_(other)
         try:
             yield
-        finally:
-            for place, old in zip(places, kept, strict=True):
+        finally:  # a network may have assigned new buffers meanwhile
+            for place, old in zip(self._places(buffers), kept, strict=True):
                 place.copy_(old)
+
+    def _places(self, buffers: list[Tensor] | None) -> list[Tensor]:
+        return [self.values, *(self.buffers() if buffers is not None else [])]
 
 
 def load_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:

@@ -19,6 +19,7 @@ from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
 from twofold.models.flat import FlatModel
+from twofold.models.state import own_state
 
 
 class Fold(NamedTuple):
@@ -29,6 +30,14 @@ class Fold(NamedTuple):
     both: nn.Conv2d  # has a bias
 
 
+class ChangedError(Exception):
+    """The network has changed itself in a way that a copy of it cannot follow."""
+
+
+class _Tracer(fx.Tracer):
+    proxy_buffer_attributes = True  # else what is computed from a buffer would be a constant
+
+
 class Inference:
     """A copy of a network, folded where it has batch norm, that follows the network's weights.
 
@@ -36,6 +45,7 @@ class Inference:
     """
 
     def __init__(self, net: FlatModel, dtype: torch.dtype = torch.float32) -> None:
+        self._net, self._state = net, own_state(net.module)
         self._module, self._folds = _folded(net.copy(), net.module)
         self._module.to(dtype)
         if dtype != torch.float32:
@@ -49,6 +59,9 @@ class Inference:
     @torch.no_grad()
     def follow(self) -> None:
         """Take the network's weights and statistics as they are now."""
+        if self._net.keeps_state or own_state(self._net.module) != self._state:
+            self._net.keeps_state = True
+            raise ChangedError
         for own, live in self._copied:
             own.copy_(live)
         for conv, norm, both in self._folds:
@@ -72,7 +85,7 @@ def _tensors(module: nn.Module) -> dict[str, Tensor]:
 def _folded(module: nn.Module, live: nn.Module) -> tuple[nn.Module, list[Fold]]:
     """The module without the batch norms that can be folded away; as it is if it can't be read."""
     try:
-        traced = fx.symbolic_trace(module)
+        traced = fx.GraphModule(module, _Tracer().trace(module))
     except Exception:  # a forward pass that depends on its input: any error, from the user's code
         return module, []
     named, folds = dict(live.named_modules()), []
