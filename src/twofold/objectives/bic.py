@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.optimize
 import torch
 from numpy.typing import NDArray
 from scipy.special import logsumexp
@@ -23,6 +22,7 @@ from torch.nn import functional as F
 from twofold.augmentation import Augmentation
 from twofold.benchmarks import Benchmark, Task
 from twofold.benchmarks.base import Rows
+from twofold.bounded import minimise
 from twofold.choices import Mode, Scenario
 from twofold.component import require
 from twofold.cost import Load
@@ -211,12 +211,5 @@ def fit_bias(logits: Array, y: Rows, old: Rows, new: Rows) -> tuple[float, float
         covariance: Array = second - expected.T @ expected / len(y)
         return covariance
 
-    fitted = scipy.optimize.minimize(
-        value_and_gradient,
-        np.array([1.0, 0.0]),
-        method="trust-exact",
-        jac=True,
-        hess=hessian,
-        options={"gtol": 1e-8, "max_trust_radius": 1e4, "maxiter": 500},
-    )
-    return float(fitted.x[0]), float(fitted.x[1])
+    alpha, beta = minimise(value_and_gradient, hessian, np.array([1.0, 0.0]))
+    return float(alpha), float(beta)
