@@ -30,7 +30,7 @@ from twofold.objectives.base import Pass
 from twofold.routines import Needs, Routine, Step
 from twofold.routines.base import needs_of
 from twofold.sampling import Sampler
-from twofold.settings import Settings
+from twofold.settings import LARGEST, Settings
 from twofold.streams import seeded, stream
 
 
@@ -56,6 +56,15 @@ class Result:
     audit: dict[str, float]  # of evaluation in bf16, or empty
 
 
+LATER = (  # the parts of a state that grow with a run
+    "memory",
+    "objective",
+    "curves",
+    "task_ends",
+    "raw_task_ends",
+    "seconds",
+    "evaluator",
+)
 Weights = dict[str, Tensor]  # a network's state, by name
 
 
@@ -184,6 +193,21 @@ class Training:
             "seconds": self.seconds,
             "evaluator": self.evaluator.state(),
         }
+
+    def fits(self, state: dict[str, Any]) -> bool:
+        """Tell whether a state can be one of this run: the same parts, of the same sizes."""
+        sized = {
+            "values": self.net.values,
+            "buffers": self.net.buffers(),
+            "velocity": self.velocity,
+            "routines": [routine.state() for routine in self.routines],
+        }
+        return (
+            {"task", "n", *sized, *LATER} <= state.keys()
+            and all(_alike(state[name], own) for name, own in sized.items())
+            and state["task"] in range(1, len(self.tasks) + 1)
+            and state["n"] in range(LARGEST)
+        )
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a state: the current task is started again, then set to where it was."""
@@ -336,6 +360,15 @@ class Training:
         start = time.perf_counter()
         yield
         self.seconds[what] += time.perf_counter() - start
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Tell whether tensors have the same shape, and lists of things the same length."""
+    if isinstance(other, Tensor):
+        return isinstance(one, Tensor) and (one.shape, one.dtype) == (other.shape, other.dtype)
+    if isinstance(other, list):
+        return isinstance(one, list) and len(one) == len(other) and all(map(_alike, one, other))
+    return type(one) is type(other)
 
 
 def initialised(

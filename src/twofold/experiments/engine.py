@@ -21,6 +21,7 @@ from twofold.experiments.execution import (
     OnProgress,
     run_in_store,
 )
+from twofold.experiments.files import own_folder, replace_file
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, writing
 from twofold.training import Progress
@@ -136,8 +137,9 @@ class Ledger:
     def _fail(self, index: int, why: str, log: str) -> None:
         path = self._store.log_of(self._configs[index])
         with writing(self._store.folder):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(log)
+            path.parent.parent.mkdir(parents=True, exist_ok=True)
+            own_folder(path.parent.parent)
+            replace_file(own_folder(path.parent) / path.name, log)
         self._watcher.failed(index, why, path)
 
 

@@ -6,10 +6,13 @@ import ctypes
 import errno
 import hashlib
 import os
+import stat
 import sys
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +33,40 @@ def writing(folder: Path) -> Iterator[None]:
         raise UserError(f"can't write to {folder}: {error.strerror or error}") from error
 
 
+def opened(path: Path) -> BufferedReader:
+    """Open a plain file for reading. A pipe or a device, which might never end, is refused."""
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+    return file
+
+
 def digest(path: Path) -> str:
-    with path.open("rb") as file:
+    with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def replace_file(path: Path, content: str | bytes) -> None:
-    """Write a file under a different name and rename it."""
-    unfinished = path.with_name(f".{path.name}-{os.getpid()}")
-    with unfinished.open("wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+def replace_file(path: Path, *parts: str | bytes | memoryview) -> None:
+    """Write a file under a new name and rename it: a link of its name is replaced, not followed."""
+    unfinished = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
+    try:
+        with unfinished.open("xb") as file:
+            for part in parts:
+                file.write(part.encode() if isinstance(part, str) else part)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def own_folder(path: Path) -> Path:
+    """Make a folder, unless it is there; a symbolic link to one is refused."""
+    path.mkdir(exist_ok=True)
+    if path.is_symlink():
+        raise UserError(f"{path} is a symbolic link, through which nothing is written: remove it")
+    return path
 
 
 def sync(folder: Path) -> None:

@@ -28,6 +28,7 @@ from twofold.experiments.engine import (
     sparsely,
 )
 from twofold.experiments.execution import BUSY_PAUSE, run_in_store
+from twofold.experiments.files import own_folder
 from twofold.experiments.store import Store, writing
 from twofold.training import Progress
 
@@ -163,8 +164,9 @@ def _log_of(store: Store, pid: int | None) -> Path:
 def _print_to(log: Path, store: Store) -> None:
     """Redirect all that this process prints from now on."""
     with writing(store.folder):
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("w") as file:
+        own_folder(log.parent)
+        log.unlink(missing_ok=True)  # of a process of the same number
+        with log.open("x") as file:
             for stream in (sys.stdout, sys.stderr):
                 os.dup2(file.fileno(), stream.fileno())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -91,6 +92,10 @@ class Display:
             print(json.dumps({**finished.summary, "folder": str(finished.folder)}), flush=True)
         self._also(finished.folder)
         before = "  (was there already)" if finished.state == "there" else ""
+        if finished.restarted:
+            before = f"  (trained from the start: {finished.restarted})"
+            if self._console.quiet:
+                print(f"{self._names[index]}:{before}", file=sys.stderr)
         self._say(index, result_text(self._configs[index], finished.summary) + before)
 
     def busy(self, index: int) -> None:

@@ -41,7 +41,7 @@ from twofold.experiments.archive import (
     read_mark,
 )
 from twofold.experiments.config import Config
-from twofold.experiments.files import digest, exchange, replace_file, sync, sync_names
+from twofold.experiments.files import digest, exchange, own_folder, replace_file, sync, sync_names
 from twofold.experiments.files import writing as writing
 from twofold.experiments.runs import CONFIG, SUMMARY, Run, Runs
 from twofold.experiments.weights import FOLDER as WEIGHTS
@@ -130,7 +130,8 @@ class Store:
         folder, identity = self.folder / name, identity_of(name)
         unfinished = self._place_of(f".{identity}-{uuid.uuid4().hex}")
         with writing(self.folder):
-            unfinished.mkdir(parents=True)
+            self._work_folder()
+            unfinished.mkdir()
             try:
                 write(unfinished)
                 old = self._named(identity)
@@ -259,8 +260,8 @@ class Store:
     def set_aside(self, folder: Path, why: str) -> None:
         """Keep what is damaged out of the way, for whoever wants to look at it."""
         with writing(self.folder):
-            (self.folder / ".damaged").mkdir(exist_ok=True)
-            place = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=self.folder / ".damaged"))
+            damaged = own_folder(self.folder / ".damaged")
+            place = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=damaged))
             try:
                 folder.replace(place)
             except FileNotFoundError:  # another process was faster
@@ -278,6 +279,10 @@ class Store:
             shutil.rmtree(self._aside(folder), ignore_errors=True)
             shutil.rmtree(folder)
 
+    def _work_folder(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        own_folder(self.folder / ".work")
+
     def _place_of(self, identity: str) -> Path:
         return self.folder / ".work" / identity
 
@@ -294,11 +299,11 @@ class Store:
         self._check_open()
         place = self._place_of(config.identity())
         with writing(self.folder):
-            (self.folder / ".work").mkdir(parents=True, exist_ok=True)
+            self._work_folder()
         with try_lock(place.with_suffix(".claim")) as held:
             if held:
                 with writing(self.folder):
-                    place.mkdir(exist_ok=True)
+                    own_folder(place)
             yield Work(place) if held else None
 
 
@@ -308,6 +313,10 @@ class Work:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.checkpoint = folder / "checkpoint.pt"
+        self.refused = ""  # why the run did not continue from its checkpoint
+
+    def refuse(self, why: str) -> None:
+        self.refused = why
 
     def clear(self) -> None:
         """The run is complete: nothing of the making is needed any more."""
