@@ -99,7 +99,7 @@ class Stepper:
         precision: str = "fp32",
     ) -> None:
         settings = Settings(
-            online=True, lr=lr, batch_size=batch_size, seed=0, eval_precision=precision
+            mode="online", lr=lr, batch_size=batch_size, seed=0, eval_precision=precision
         )
         self.training = Training(benchmark, *Method.parse(method).make(), settings)
         self.task, self.n = task or len(benchmark.tasks), 0

@@ -1,4 +1,4 @@
-"""What surviving costs: a run with store, checkpoints and progress, over one without.
+"""The cost of surviving: a run with store, checkpoints and progress, over one without.
 
 Checkpoints are written every second here, thirty times as often as by default.
 """
@@ -13,9 +13,10 @@ from pathlib import Path
 
 from measuring import Row, in_turns, like
 
-from twofold import Benchmark, Config, Store, configure
-from twofold.experiments.engine import Status, sparsely
+from twofold import Config, Store, configure
+from twofold.experiments.engine import sparsely
 from twofold.experiments.execution import execute
+from twofold.training import Progress
 
 
 def rows() -> list[Row]:
@@ -27,21 +28,21 @@ def _surviving() -> Row:
     config = configure(benchmark, "er", iterations=60, batch_size=128)
     with tempfile.TemporaryDirectory() as folder:
         acts = {
-            "plain": partial(execute, config, benchmark=benchmark),
-            "surviving": partial(_make, config, benchmark, Path(folder)),
+            "plain": partial(execute, config),
+            "surviving": partial(_train, config, Path(folder)),
         }
         seconds = in_turns(acts, rounds=5)
     name = "run with store, checkpoints and progress / without, Rotated MNIST"
     return Row(name, seconds["surviving"] / seconds["plain"], "at most", 1.03)
 
 
-def _make(config: Config, benchmark: Benchmark, folder: Path) -> None:
-    store, told = Store(folder), list[Status]()
+def _train(config: Config, folder: Path) -> None:
+    store, told = Store(folder), list[Progress]()
     store.prepare()
     with store.claim(config) as work:
         assert work is not None
-        report = sparsely(told.append)
-        store.save(execute(config, None, report, benchmark, work, checkpoint_every=1.0))
+        trained = execute(config, None, sparsely(told.append), work, checkpoint_every=1.0)
+        store.save(trained)
         work.clear()
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from twofold import Run, Store
-from twofold.compare.statistics import mean_and_error
 from twofold.report.text import markdown_table
+from twofold.statistics import mean_and_error
 from twofold.text import value_text
 
 HEAD = ["method", "seeds", "evaluated weights", "trained weights"]

@@ -9,8 +9,8 @@ import numpy as np
 from twofold import Run, Store
 from twofold.compare.groups import groups
 from twofold.compare.reference import printed
-from twofold.compare.statistics import mean_and_error
 from twofold.report.text import markdown_table
+from twofold.statistics import mean_and_error
 from twofold.text import signed, value_text
 
 SEEDS = 5  # of the paper

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from twofold import Run, Store
 from twofold.compare.reference import printed
-from twofold.compare.statistics import mean_and_error
 from twofold.report.tables.model import title_of
 from twofold.report.text import markdown_table
+from twofold.statistics import mean_and_error
 from twofold.text import EMPTY, value_text
 
 HEAD = ["benchmark", "mode", "method", "by the text", "with the code", "paper"]

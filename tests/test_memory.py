@@ -5,17 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.stats
-from helpers.benchmarks import class_benchmark, domain_benchmark
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twofold.benchmarks import Task
-from twofold.errors import UserError
 from twofold.memory import Memory, sample
-from twofold.method import Method
-from twofold.settings import Settings
 from twofold.streams import stream
-from twofold.training import Training
 
 NONE = np.empty(0, np.int64)
 
@@ -175,47 +170,3 @@ def test_a_sample_leaves_its_source_alone():
     rows = np.arange(20)
     sample(rows, 5, np.random.default_rng(0)).sort()
     assert np.array_equal(rows, np.arange(20))
-
-
-def stored_by(method: str, seed: int = 0, benchmark=None, **options) -> Training:
-    objective, routines = Method.parse(method).make()
-    options = {
-        "memory_per_class": 10,
-        "iterations": 2,
-        "eval_schedule": "every:2",
-        "tasks": 2,
-    } | options
-    settings = Settings(lr=0.01, batch_size=5, seed=seed, **options)
-    training = Training(benchmark or class_benchmark(), objective, routines, settings)
-    training.run()
-    return training
-
-
-def test_all_methods_with_one_seed_store_the_same_examples():
-    parts = stored_by("er").memory.parts
-    for method in ("er+gem", "er+agem", "gem", "der", "der+agem", "finetune"):
-        for a, b in zip(stored_by(method).memory.parts, parts, strict=True):
-            assert np.array_equal(a, b), method
-    for a, b in zip(stored_by("bic").memory.parts, parts, strict=True):
-        assert set(a) < set(b)  # the others of the same examples validate
-    other = stored_by("er", seed=1).memory.parts
-    assert not np.array_equal(other[0], parts[0])
-
-
-def test_a_run_groups_its_memory_as_it_is_told():
-    benchmark = domain_benchmark()
-    assert len(stored_by("er", benchmark=benchmark).memory) == 2 * 3 * 10
-    assert len(stored_by("er", benchmark=benchmark, memory_grouping="class").memory) == 3 * 10
-    joint = stored_by("joint", benchmark=benchmark, memory_grouping="class").memory
-    assert len(joint) == 2 * 60  # all of it, whatever the grouping
-
-
-@pytest.mark.parametrize("method", ["er", "gem", "agem", "der+agem"])
-def test_replay_without_a_memory_is_refused(method):
-    with pytest.raises(UserError, match="memory"):
-        stored_by(method, memory_per_class=0)
-
-
-@pytest.mark.parametrize("method", ["finetune", "joint", "joint+gem"])
-def test_methods_that_need_no_quota_run_without_one(method):
-    stored_by(method, memory_per_class=0)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from twofold import configure
 from twofold.errors import UserError
-from twofold.method import Method, split_text
+from twofold.method import Method, Piece, split_text
 from twofold.objectives import Objective
 from twofold.objectives.der import Der
 from twofold.objectives.er import Er
 from twofold.objectives.joint import Joint
-from twofold.routines import Routine
+from twofold.routines import Clip, Routine, Sgd
 from twofold.routines.agem import Agem
 from twofold.routines.gem import Gem
 
@@ -155,14 +158,14 @@ def test_each_making_is_fresh():
         ("gem(when=allways)", "unknown value of gem's when 'allways': did you mean 'always'?"),
         ("der(augment=padd)", "did you mean 'pad'?"),
         # Wrong values.
-        ("gem(gamma=high)", "gem's gamma must be a number, not 'high'"),
-        ("gem(gamma=)", "gem's gamma must be a number, not ''"),
+        ("gem(gamma=high)", "gem's gamma must be a finite number, not 'high'"),
+        ("gem(gamma=)", "gem's gamma must be a finite number, not ''"),
         ("gem(gamma=nan)", "gem's gamma must be a finite number"),
         ("gem(gamma=inf)", "gem's gamma must be a finite number"),
         ("gem(gamma=1e999)", "gem's gamma must be a finite number"),
         ("gem(gamma=-1)", "gem's gamma must be at least 0, not -1.0"),
         ("gem(ridge=0)", "gem's ridge must be above 0"),
-        ("gem(gamma=none)", "gem's gamma must be a number"),
+        ("gem(gamma=none)", "gem's gamma must be a finite number"),
         ("joint(keep=1.5)", "joint's keep must be a whole number, not '1.5'"),
         ("joint(keep=0)", "joint's keep must be above 0"),
         ("bic(validation=1)", "bic's validation must be in 0..1"),
@@ -190,8 +193,8 @@ def test_each_making_is_fresh():
         ("(0.1)", "can't read '(0.1)'"),
         ("er+(gem)", "can't read '(gem)'"),
         ("er)(", "can't read 'er)('"),
-        ("gem((0.1))", "gem's gamma must be a number, not '(0.1)'"),
-        ("gem(0.1)(0.2)", "gem's gamma must be a number"),
+        ("gem((0.1))", "gem's gamma must be a finite number, not '(0.1)'"),
+        ("gem(0.1)(0.2)", "gem's gamma must be a finite number"),
         ("er,gem", "unknown method 'er,gem'"),
         ("er gem", "unknown method 'er gem'"),
         ("er-gem", "unknown method 'er-gem'"),
@@ -231,3 +234,156 @@ def test_parts():
         Piece("b", ("1",), {"x": "2+3"}),
         Piece("c"),
     ]
+
+
+# Methods as values.
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Er(), "er"),
+        (Gem(), "gem"),
+        (Er() + Gem(gamma=0.5) + Clip(1.0), "er+gem(gamma=0.5)+clip(1.0)"),
+        (Er() + Gem(0.1, "always"), "er+gem(0.1,always)"),
+        (Er() + Gem(gamma=1), "er+gem(gamma=1)"),
+        (Joint(keep=5) + Agem(reference="frozen"), "joint(5)+agem(frozen)"),
+        (Joint(keep=None), "joint(none)"),
+        (Gem() + Clip(2), "finetune+gem+clip(2)"),
+        (Method.parse("er+gem") + Clip(), "er+gem+clip"),
+        (Er() + Sgd() + Gem(), "er+gem"),
+    ],
+    ids=str,
+)
+def test_a_value_is_the_method_of_its_text(value, text):
+    method = Method.read(value)
+    assert method == Method.parse(text)
+    assert str(method) == str(Method.parse(text))
+    one, other = (configure("rotated-mnist", each) for each in (value, text))
+    assert one.identity() == other.identity()
+    assert (one.method, one.components) == (other.method, other.components)
+
+
+def test_values_are_not_used_up():
+    """A run has fresh components, so one value can be in several methods."""
+    gem = Gem(0.3)
+    method = Er() + gem
+    _, (made,) = method.make()
+    assert made == gem
+    assert made is not gem
+    made.gamma = 9.0
+    assert gem.gamma == 0.3
+    assert str(Er() + gem + gem) == "er+gem(gamma=0.3)+gem(gamma=0.3)"
+
+
+def test_a_component_remembers_what_it_was_written_with():
+    assert Gem().given == {}
+    assert Gem(gamma=0.5).given == {"gamma": 0.5}
+    assert Gem(1, ridge=1e-2).given == {"gamma": 1.0, "ridge": 0.01}
+    assert isinstance(Gem(1).given["gamma"], float)
+    assert copy.deepcopy(Gem(0.1)).given == {"gamma": 0.1}
+    assert Gem(0.5) == Gem()  # as values they are the same
+    Gem(0.1).given.clear()
+    assert Gem(0.1).explicit() == Gem(0.1).explicit() | {"gamma": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("usual", "explicit"),
+    [
+        ("er+agem", "er+agem(reference=objective)"),
+        (Er() + Agem(), Er() + Agem(reference="objective")),
+        ("er+gem", "er+gem(references=independent)"),
+        (Er() + Gem(), Er() + Gem(references="independent")),
+        ("joint", "joint(keep=none)"),
+        (Joint(), Joint(keep=None)),
+    ],
+    ids=str,
+)
+def test_an_explicit_option_wins_over_a_profile_even_if_it_is_the_default(usual, explicit):
+    published = [
+        configure("rotated-mnist", method, profile="published") for method in (usual, explicit)
+    ]
+    plain = configure("rotated-mnist", explicit)
+    assert published[0].components != published[1].components
+    assert published[1].components == plain.components
+    assert published[1].identity() != published[0].identity()
+    # The recorded text means the same under that profile.
+    for config in published:
+        again = configure("rotated-mnist", config.method, profile="published")
+        assert again.identity() == config.identity()
+
+
+def test_value_and_text_are_one_run_under_a_profile():
+    for value, text in (
+        (Er() + Agem(), "er+agem"),
+        (Er() + Agem(reference="objective"), "er+agem(objective)"),
+    ):
+        one, other = (
+            configure("rotated-mnist", each, profile="published") for each in (value, text)
+        )
+        assert one.identity() == other.identity()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (lambda: Er() + Joint(), "er+joint"),
+        (lambda: Gem() + Er(), "gem+er"),
+        (lambda: Er() + Gem() + Joint(), "er+gem+joint"),
+        (lambda: Gem(gama=0.1), "er+gem(gama=0.1)"),
+        (lambda: Agem(gamma=0.1), "er+agem(gamma=0.1)"),
+        (lambda: Gem(when="allways"), "gem(when=allways)"),
+        (lambda: Gem(gamma="high"), "gem(gamma=high)"),
+        (lambda: Gem(gamma=-1.0), "gem(gamma=-1)"),
+        (lambda: Gem(ridge=0.0), "gem(ridge=0)"),
+        (lambda: Joint(keep=0), "joint(keep=0)"),
+        (lambda: Er(1), "er(1)"),
+        (lambda: Agem("frozen", 1), "agem(frozen,1)"),
+        (lambda: Gem(0.1, gamma=0.2), "gem(0.1,gamma=0.2)"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_the_words_for_its_text(value, text):
+    with pytest.raises(UserError) as by_value:
+        value()
+    with pytest.raises(UserError) as by_text:
+        Method.parse(text)
+    assert str(by_value.value) == str(by_text.value)
+    assert "\n" not in str(by_value.value)
+
+
+@pytest.mark.parametrize("value", ["high", float("nan"), float("inf"), True, None, [1]])
+def test_a_value_of_the_wrong_type_is_refused(value):
+    with pytest.raises(UserError, match=r"^gem's gamma must be a finite number, not "):
+        Gem(gamma=value)
+
+
+def test_the_nearest_spelling_of_a_keyword_is_offered():
+    with pytest.raises(UserError, match=r"^unknown option of gem 'gama': did you mean 'gamma'\?"):
+        Gem(gama=0.5)
+
+
+@pytest.mark.parametrize(
+    ("combine", "part"),
+    [
+        (lambda: Er() + "gem", "'gem'"),
+        (lambda: Er() + 0.5, "0.5"),
+        (lambda: Er() + None, "None"),
+        (lambda: Er() + Gem, "the class Gem: write Gem()"),
+        (lambda: Er() + Gem() + Clip, "the class Clip: write Clip()"),
+        (lambda: configure("rotated-mnist", Er), "the class Er: write Er()"),
+        (lambda: configure("rotated-mnist", 3), "3"),
+        (lambda: configure("rotated-mnist", ["er", "gem"]), "['er', 'gem']"),
+    ],
+)
+def test_wrong_objects_in_a_method_are_named(combine, part):
+    with pytest.raises(UserError) as caught:
+        combine()
+    start = "a method consists of an objective and routines, such as Er() + Gem(), not of "
+    assert str(caught.value) == start + part
+
+
+def test_a_long_or_multiline_object_is_named_in_one_line():
+    with pytest.raises(UserError) as caught:
+        Er() + np.zeros((40, 40))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 200

@@ -61,7 +61,7 @@ def test_a_very_long_value_is_cut_in_the_answer():
 def test_text_is_read_as_the_type_that_the_hint_names():
     assert convert("3", int, "n", text=True) == 3
     assert convert("none", int | None, "n", text=True) is None
-    with pytest.raises(UserError, match="n must be a whole number, not '3.5'"):
+    with pytest.raises(UserError, match=r"n must be a whole number, not '3\.5'"):
         convert("3.5", int, "n", text=True)
 
 
@@ -108,22 +108,25 @@ runs = [
 Path("study.toml").write_text(
     '[[grid]]\\nbenchmark = "rotated-mnist"\\nmethod = "er"\\ndampening = [0.1, 0.2]\\n'
 )
+from matplotlib.text import Text
 from twofold.compare.groups import groups
-figure = runs[1].plot()
+er = ("run", "rotated-mnist", "er")
+figure = twofold.Runs(runs).plot()
 found = {
     "dataclass": "dampening" in {f.name for f in dataclasses.fields(twofold.Config)},
     "keyword": inspect.signature(twofold.run).parameters["dampening"].default == 0.25,
     "flag of run": "--dampening" in told("run", "--help")[1],
     "flag of study run": "--dampening" in told("study", "run", "--help")[1],
-    "its check": "dampening must be at most 1, not 7" in told("run", "rotated-mnist", "er", "--dampening", "7")[1],
+    "its check": "dampening must be at most 1, not 7" in told(*er, "--dampening", "7")[1],
     "study file": '"runs": 2' in told("study", "run", "study.toml", "--dry-run", "--json")[1],
     "filter": told("runs", "list", "--dampening", "0.5", "--json")[1].count('"identity"') == 1,
     "wrong filter": "0.75" in told("runs", "list", "--dampening", "0.75")[1],
     "label in the table of runs": "damp" in told("runs", "list")[1],
     "column of frame": set(twofold.Store("runs").frame()["dampening"]) == {0.25, 0.5},
     "identity": runs[0].config.identity() != runs[1].config.identity(),
+    "label in a figure": "0.5" in " ".join(t.get_text() for t in figure.findobj(Text)),
     "groups": len(groups(twofold.Store("runs").runs())) == 2,
-    "command": "--dampening 0.5" in twofold.configure("rotated-mnist", "er", dampening=0.5).command(),
+    "command": "--dampening 0.5" in twofold.configure(*er[1:], dampening=0.5).command(),
 }
 print(json.dumps(found))
 """

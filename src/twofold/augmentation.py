@@ -15,11 +15,12 @@ PAD = 4
 
 
 def augment(x: Tensor, how: Augmentation, random: np.random.Generator) -> Tensor:
-    """A new view of each image of x [N, C, H, W]; flipped with a chance of one half.
+    """Return a random crop of each image of x [N, C, H, W], flipped with probability 1/2.
 
-    crop: of 0.2 to 1.0 of the image's area and a ratio of sides between 3/4 and 4/3, resized
-        bilinearly to the image's size (the paper's appendix B).
-    pad: of the image's size from the image padded by 4 reflected pixels (the authors' code, D7).
+    crop: a crop with 0.2 to 1.0 of the image's area and an aspect ratio between 3/4 and 4/3,
+        resized bilinearly to the image's size (the paper's appendix B).
+    pad: a crop of the image's size from the image padded by 4 reflected pixels (the authors' code,
+        D7).
     """
     if how == "none":
         return x
@@ -32,7 +33,7 @@ def augment(x: Tensor, how: Augmentation, random: np.random.Generator) -> Tensor
     theta = np.zeros((n, 2, 3), np.float32)
     theta[:, [0, 1], [0, 1]] = scale
     theta[:, :, 2] = shift
-    align = how == "pad"  # so that the reflection is about the outermost pixels' centres
+    align = how == "pad"  # so that images are reflected about the centres of the outermost pixels
     grid = F.affine_grid(torch.from_numpy(theta).to(x.device), list(x.shape), align_corners=align)
     mode, outside = ("nearest", "reflection") if how == "pad" else ("bilinear", "border")
     return F.grid_sample(x, grid, mode=mode, padding_mode=outside, align_corners=align)
@@ -44,11 +45,11 @@ Array = NDArray[np.float64]
 def _resized_crop(
     n: int, height: int, width: int, random: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Size and place of the crops on the scale where the image spans -1..1, as (x, y)."""
+    """Return sizes and centres of crops as (x, y), in coordinates where the image spans -1..1."""
     area = random.uniform(0.2, 1.0, n)
     ratio = np.exp(random.uniform(np.log(3 / 4), np.log(4 / 3), n)) * height / width
     scale = np.stack([np.sqrt(area * ratio), np.sqrt(area / ratio)], 1)
-    scale = np.minimum(scale, 1.0)  # a long crop of nearly the whole area would not fit
+    scale = np.minimum(scale, 1.0)  # an elongated crop of nearly the whole area would not fit
     shift = random.uniform(-1, 1, (n, 2)) * (1 - scale)
     return scale, shift
 
@@ -56,6 +57,9 @@ def _resized_crop(
 def _padded_crop(
     n: int, height: int, width: int, random: np.random.Generator
 ) -> tuple[Array, Array]:
-    """The same for a shift by whole pixels; with aligned corners a pixel is 2 / (size - 1)."""
+    """Return the same for shifts by whole pixels.
+
+    With aligned corners, a pixel is 2 / (size - 1) wide.
+    """
     pixels = random.integers(-PAD, PAD + 1, (n, 2))
     return np.ones((n, 2)), pixels * 2 / (np.array([width, height]) - 1)

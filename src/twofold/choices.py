@@ -1,4 +1,4 @@
-"""The choices that options offer. They import nothing, so that `--help` answers at once."""
+"""The choices of options. This module imports no torch, so that `--help` answers at once."""
 
 from __future__ import annotations
 

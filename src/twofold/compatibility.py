@@ -1,4 +1,4 @@
-"""Whether an objective and routines go together, and what they use."""
+"""Checks whether an objective and routines can be combined, and whether they use a memory."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ A component is a dataclass that states its name where it is defined:
     class Gem(Routine, name="gem"):
         gamma: float = 0.5
 
-Defining it registers it, inside the package or outside. `Gem(gamma=0.1)` is the value and
-`gem(gamma=0.1)` or `gem(0.1)` the text of the same thing. A wrong name and a wrong value of an
-option are each answered in one line.
+Its definition registers it, inside the package or outside. `Gem(gamma=0.1)` is the value, and
+`gem(gamma=0.1)` or `gem(0.1)` is the text of the same component. A wrong name or a wrong value of
+an option gives an error of one line.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ GIVEN = "_given"  # the attribute with the options that a component was written 
 
 
 class Component:
-    """What objectives and routines share: a name, options, and a kind to be found under."""
+    """The base of objectives and routines, with a name, options and a kind."""
 
     name: ClassVar[str]
-    label: ClassVar[str] = ""  # the name in tables and figures, such as A-GEM; or else `name`
+    label: ClassVar[str] = ""  # the name in tables and figures, such as A-GEM (default: `name`)
     kind: ClassVar[str]
     known: ClassVar[dict[str, type[Component]]]
-    families: ClassVar[dict[str, Callable[[str], type[Component]]]]  # `torchjd:UPGrad` is of one
+    families: ClassVar[dict[str, Callable[[str], type[Component]]]]  # for `torchjd:UPGrad`
     context: ClassVar[tuple[str, ...]] = ()  # attributes that a run sets, not the component
     kinds: ClassVar[dict[str, type[Component]]] = {}  # Objective and Routine themselves
 
@@ -49,10 +49,10 @@ class Component:
             cls.name = name
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
-        """Note which options were written: a profile may set the others."""
+        """Record which options were given, since a profile may set the others."""
         made = super().__new__(cls)
         if hasattr(cls, "__dataclass_fields__"):
-            vars(made)[GIVEN] = cls.checked({**cls.named(args), **options})
+            vars(made)[GIVEN] = cls.checked(cls.merged(cls.named(args), options))
         return made
 
     @classmethod
@@ -92,6 +92,14 @@ class Component:
         return dict(zip(names, positional, strict=False))
 
     @classmethod
+    def merged(cls, positional: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
+        """Return both together; an option may be written once."""
+        for key in named:
+            if key in positional:
+                raise UserError(f"{cls.name} has its option {key!r} twice")
+        return {**positional, **named}
+
+    @classmethod
     def checked(cls, options: dict[str, Any], text: bool = False) -> dict[str, Any]:
         """Return options as the types of their fields; with `text`, from text."""
         known, hints = cls.options(), _hints(cast(type, cls))
@@ -111,23 +119,23 @@ class Component:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options that it was written with."""
+        """The options that were given."""
         return dict(vars(self).get(GIVEN, {}))
 
     def explicit(self) -> dict[str, Any]:
-        """Return all options with the values that they have: what a run records."""
+        """Return all options with their values, as a run records them."""
         return {key: getattr(self, key) for key in self.options()}
 
     def state(self) -> dict[str, Any]:
-        """Return what it keeps between iterations: attributes that are not options or context.
+        """Return the state between iterations: all attributes except for options and context.
 
-        They must be tensors, arrays or plain data; override this where they are not.
+        They must be tensors, arrays or plain data; otherwise, override this method.
         """
         apart = {GIVEN, *self.options(), *self.context}
         return {key: value for key, value in vars(self).items() if key not in apart}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue with what `state` returned."""
+        """Restore a state that `state` returned."""
         vars(self).update(state)
 
 
@@ -142,7 +150,7 @@ def register(kind: str, known: dict[str, Any], name: str, cls: type) -> None:
 def _sources(cls: type) -> set[str]:
     """Return the module of a class, the file of the module, and the text of a plugin.
 
-    A file may be executed anew, as a script and as a plugin, and copied to the nodes of a cluster.
+    A file can be executed twice, as a script and as a plugin, and be copied to nodes of a cluster.
     """
     module = sys.modules.get(cls.__module__)
     file, text = getattr(module, "__file__", None), getattr(module, "__digest__", None)
@@ -151,12 +159,12 @@ def _sources(cls: type) -> set[str]:
 
 
 def require(condition: bool, message: str) -> None:
-    """Raise UserError for an option out of its range; for `__post_init__`."""
+    """Raise UserError unless the condition holds. Use it in `__post_init__` to check options."""
     if not condition:
         raise UserError(message)
 
 
-_hints = cache(typing.get_type_hints)  # reading them takes a millisecond, and a study asks often
+_hints = cache(typing.get_type_hints)  # it takes a millisecond and is called often
 
 
 def plain(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What training costs, counted: passes through the network and images in them."""
+"""The cost of training: passes through the network, and images in them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Load:
-    """Passes with gradients, images in them, and images without gradients."""
+    """A number of passes with gradients, of images in them, and of images without gradients."""
 
     passes: float = 0
     images: float = 0

@@ -1,4 +1,4 @@
-"""The curves of a run while they grow: a row per iteration."""
+"""The curves of a run during training, with a row per iteration."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from torch import Tensor
 
 Columns = dict[str, NDArray[np.generic]]
 
-# Recorded at every iteration, each with its value where a method has nothing to say.
+# The columns recorded at every iteration, each with its value if a method records none.
 RECORDED = {
     "loss": np.nan,  # the objective's
-    # Of new and of replayed data: the objective's terms, over the sum of their weights. That is the
-    # mean loss with ER and Joint; DER's and BiC's terms, of weight 1, hold alpha, 1/t and the like.
+    # The losses on new and on replayed data: the sum of the objective's terms, divided by the sum
+    # of their weights. With ER and Joint, this is the mean loss. The terms of DER and BiC have
+    # weight 1 and contain factors such as alpha and 1/t.
     "loss_new": np.nan,
     "loss_old": np.nan,
     "projected": 0.0,  # whether a routine changed the gradient's direction
-    "norm_ratio": 1.0,  # the followed direction's norm, over the gradient's
-    "unsolved": 0.0,  # a projection that had no solution, or a gradient that was not finite
+    "norm_ratio": 1.0,  # the norm of the direction, divided by the norm of the gradient
+    "unsolved": 0.0,  # whether a projection had no solution, or a gradient was not finite
 }
 
 
-BLOCK = 1000  # iterations after which a GPU's numbers are read
+BLOCK = 1000  # iterations after which values are read from a GPU
 
 
 class Curves:
-    """Takes values as they come, tensors included, and makes columns of them in blocks.
+    """A collection of values and tensors, which are converted to columns in blocks.
 
-    A GPU's tensor is not read before its block is full, so that the GPU need not wait. A tensor of
-    the host is read at once: small tensors that stay alive between large ones fragment the heap.
+    Tensors on a GPU are read when their block is full, so that the GPU does not wait. Tensors on
+    the CPU are read at once, since small tensors that stay alive between large ones fragment the
+    heap.
     """
 
     def __init__(self, tasks: int) -> None:
@@ -44,7 +46,7 @@ class Curves:
         return self._length
 
     def add(self, task: int, values: Mapping[str, Tensor | float]) -> None:
-        """Add what an iteration of a task recorded."""
+        """Add the values that an iteration of a task recorded."""
         if len(self._open) >= BLOCK:
             self._settle()
         read = {name: _read(value) for name, value in values.items()}
@@ -53,9 +55,9 @@ class Curves:
         self._length += 1
 
     def add_accuracies(self, accuracies: Tensor, raw: Tensor | None = None) -> None:
-        """Add the accuracies on the tasks seen so far, after the iteration added last.
+        """Add the accuracies on the tasks seen so far, after the iteration that was added last.
 
-        raw: those of the trained weights, if different ones are evaluated.
+        raw: the accuracies of the trained weights, if different weights are evaluated.
         """
         self._accuracies[-1] = {"accuracy": _read_all(accuracies)}
         if raw is not None:
@@ -85,7 +87,7 @@ class Curves:
         self._length = len(columns["task"])
 
     def _settle(self) -> None:
-        """Read what was added since the last time."""
+        """Convert the values added since the last call to columns."""
         if not self._open:
             return
         names = dict.fromkeys(name for row in self._open for name in row)
@@ -106,7 +108,7 @@ class Curves:
 
 
 def _read(value: Tensor | float) -> Tensor | float:
-    """Return a number of the host as a plain float."""
+    """Return a value on the CPU as a plain float, and a tensor on a GPU as it is."""
     return float(value) if not isinstance(value, Tensor) or value.device.type == "cpu" else value
 
 

@@ -1,4 +1,4 @@
-"""Find components by their files: adding a file adds a routine, an objective, a benchmark."""
+"""Discovery of components by their files: a new file adds a routine, objective or benchmark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from twofold.errors import UserError
 
 
 def import_all(package: str, path: Iterable[str]) -> None:
-    """Import every module of a package, so that what is defined there is registered."""
+    """Import every module of a package, so that the components defined there are registered."""
     for module in pkgutil.iter_modules(path):
         importlib.import_module(f"{package}.{module.name}")
 
@@ -44,7 +44,7 @@ def import_file(path: str) -> None:
         exec(compile(text, module.__file__, "exec", dont_inherit=True), module.__dict__)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # it is the user's code: it may do anything, exit included
+    except BaseException as error:  # the user's code may raise anything, SystemExit included
         del sys.modules[name]
         said = " ".join(str(error).split())
         kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
@@ -52,7 +52,10 @@ def import_file(path: str) -> None:
 
 
 def plugin_digest(path: str) -> str:
-    """Of its text as it was executed here or else as it is now; empty where there is no file."""
+    """Return the digest of a plugin's text: as executed in this process, or else as it is now.
+
+    The digest is empty if there is no such file.
+    """
     executed: str | None = getattr(sys.modules.get(module_of(path)), "__digest__", None)
     return executed or _digest_now(path)
 
@@ -62,7 +65,7 @@ def changed_since_import(path: str) -> bool:
 
 
 def module_of(path: str) -> str:
-    """The name of a plugin's module."""
+    """Return the name of a plugin's module."""
     file = Path(path).resolve()
     return f"twofold_plugin_{file.stem}_{zlib.crc32(str(file).encode()):x}"
 

@@ -1,4 +1,4 @@
-"""The errors that a user can mend. The command line prints them as one line and exits with 2."""
+"""Errors that a user can fix. The command line prints them in one line and exits with code 2."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 
 class UserError(ValueError):
-    """Something in the input is wrong: says what, and what would be right."""
+    """A mistake in the input. The message states what is wrong and what would be right."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
-    """`unknown routine 'gme': did you mean 'gem'? (there are agem, gem, sgd)`."""
+    """Return `unknown routine 'gme': did you mean 'gem'? (there are agem, gem, sgd)`."""
     names = sorted(known)
     close = closest(name, names)
     hint = f": did you mean {close!r}?" if close else ""
@@ -20,12 +20,15 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
 
 
 def missing(what: str, extra: str) -> UserError:
-    """A package of an optional extra. twofold is on no index: it is installed from its folder."""
+    """Return the error for a package of an optional extra that is not installed.
+
+    twofold is on no package index, so the extra is installed from twofold's folder.
+    """
     return UserError(f"{what}: in twofold's folder, pip install -c constraints.txt -e '.[{extra}]'")
 
 
 def closest(name: str, names: Iterable[str]) -> str | None:
-    """The name that was probably meant, whatever its case."""
+    """Return the most similar name, ignoring case."""
     lower = {known.lower(): known for known in names}
     close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
     return lower[close[0]] if close else None

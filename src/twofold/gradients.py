@@ -1,4 +1,4 @@
-"""From loss terms to gradients: steps 2 and 3 of the paper's algorithms 2 and 3."""
+"""The gradients of loss terms: steps 2 and 3 of the paper's algorithms 2 and 3."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from twofold.objectives.base import Pass, cross_entropy
 
 
 class ObjectiveGradient(NamedTuple):
-    """g of the whole objective and, where asked for, g_old of its old-data loss alone."""
+    """The gradient g of the objective and, on request, g_old of its loss on old data."""
 
     g: Tensor
     old: Tensor | None
-    # Of each role, the weighted mean of its terms' losses; and "total", the objective's value.
+    # The weighted mean of the losses per role, and the value of the objective as "total".
     losses: dict[str, Tensor]
 
 
 def objective_gradient(net: FlatModel, passes: list[Pass], apart: bool) -> ObjectiveGradient:
-    """g = sum of weight * gradient over all terms; with `apart`, g_old as well.
+    """Return g, the sum of weight * gradient over all terms, and with `apart` also g_old.
 
-    Terms of a pass are forwarded together, so that new and old data share batch-norm statistics;
-    to have g_old apart then takes a second backward pass through the shared graph. Without batch
-    norm the terms are independent: each role is forwarded alone, and nothing is done twice.
+    The terms of a pass are forwarded together, so that new and old data share batch-norm
+    statistics. A separate g_old then takes a second backward pass through the shared graph.
+    Without batch norm the terms are independent, so each role is forwarded alone and nothing is
+    computed twice.
 
-    The result lives in `net.gradient` where there is one pass; copy it to keep it.
+    With a single pass, the result is stored in `net.gradient`. Copy it to keep it.
     """
     together = net.has_batch_norm or not apart
     g = old = None
@@ -39,7 +40,7 @@ def objective_gradient(net: FlatModel, passes: list[Pass], apart: bool) -> Objec
         weights[term.role] = weights.get(term.role, 0.0) + term.weight
     for terms in passes:
         net.gradient.zero_()
-        # Old first: g_old is read off halfway.
+        # Old terms come first, so that g_old can be read before new terms are added.
         old_terms, new_terms = ([t for t in terms if t.role == role] for role in ("old", "new"))
         groups = [old_terms + new_terms] if together else [old_terms, new_terms]
         for group in filter(None, groups):
@@ -63,9 +64,10 @@ def objective_gradient(net: FlatModel, passes: list[Pass], apart: bool) -> Objec
 
 
 def frozen_gradient(net: FlatModel, batches: list[Batch], affine: bool) -> tuple[Tensor, Tensor]:
-    """The mean cross-entropy over the batches with batch norm frozen: its gradient, and itself.
+    """Return the gradient and the value of the mean cross-entropy with batch norm frozen.
 
-    Frozen, an image's loss does not depend on the others, so batches may go one by one.
+    With frozen batch norm, the loss of an image does not depend on other images, so batches can be
+    processed one by one.
     """
     count = sum(len(batch.y) for batch in batches)
     total = torch.zeros((), device=net.values.device)
@@ -79,7 +81,7 @@ def frozen_gradient(net: FlatModel, batches: list[Batch], affine: bool) -> tuple
 
 
 def _logits(net: FlatModel, terms: Pass) -> list[Tensor]:
-    """The logits of each term's inputs, from one forward pass."""
+    """Return the logits of each term's inputs, from one forward pass."""
     if len(terms) == 1:
         return [net(terms[0].x)]
     logits = net(torch.cat([term.x for term in terms]))

@@ -1,4 +1,4 @@
-"""Locks between processes, which end with the process that holds them, however it ends."""
+"""Locks between processes. A lock ends with the process that holds it, even if it is killed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file `path`, waiting for it; it is removed afterwards."""
+    """Wait for the lock file `path`, hold it, and remove it afterwards."""
     said = False
     while True:
         with try_lock(path) as held:
@@ -30,13 +30,16 @@ def locked(path: Path) -> Iterator[None]:
         if not said:
             print(f"waiting for another process ({path})", file=sys.stderr)
             said = True
-        with _opened(path) as lock:  # sleep until the holder lets go, then try again
+        with _opened(path) as lock:  # sleep until the lock is released, then try again
             fcntl.flock(lock, fcntl.LOCK_EX)
 
 
 @contextmanager
 def try_lock(path: Path) -> Iterator[bool]:
-    """Hold the lock file `path` if nobody does; whether it is held. Its folder must exist."""
+    """Hold the lock file `path` if it is free, and yield whether it is held now.
+
+    The folder of the lock file must exist.
+    """
     with _opened(path) as lock:
         held = _acquired(lock.fileno(), path)
         try:
@@ -65,7 +68,7 @@ def _acquired(lock: int, path: Path) -> bool:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    try:  # a file that the last holder has removed meanwhile is nobody's lock
+    try:  # the last holder may have removed the file meanwhile, and then it locks nothing
         return os.path.samestat(os.fstat(lock), path.stat())
     except FileNotFoundError:
         return False

@@ -1,4 +1,4 @@
-"""The memory: stored examples, a part for each past task, kept as rows of the training pool."""
+"""The memory: stored examples as rows of the training pool, with a part per past task."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from twofold.choices import Grouping
 
 
 class Memory:
-    """`parts[k]` holds the rows stored of the (k+1)-th task.
+    """The stored examples of past tasks: `parts[k]` holds the rows of the (k+1)-th task.
 
-    Every training example is given a random priority once, and a group keeps the examples with
-    the highest: a uniform sample, drawn alike for all methods with one seed.
+    Every training example gets a random priority once, and a group keeps the examples with the
+    highest priorities. This is a uniform sample, which is the same for all methods with one seed.
 
     per_class: how many examples a group may hold.
     grouping: what a group is. `class-task`: a class in a task (the paper). `class`: a class over
-        all tasks, so that old tasks give way to new ones, a reservoir as in the authors' code for
-        Rotated MNIST (D1). They differ only where tasks share classes.
+        all tasks, so that new tasks displace old ones, as in a reservoir (the authors' code for
+        Rotated MNIST, D1). The two differ only if tasks share classes.
     """
 
     def __init__(self, labels: Rows, per_class: int, grouping: Grouping = "class-task") -> None:
@@ -67,7 +67,7 @@ class Memory:
 
 
 def sample(rows: Rows, count: int, random: np.random.Generator) -> Rows:
-    """Draw `count` distinct rows, or all of them if there are no more."""
+    """Draw `count` distinct rows, or return all rows if there are no more."""
     if len(rows) <= count:
         return rows
     return rows[random.choice(len(rows), count, replace=False, shuffle=False)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from twofold.component import Component, plain
 from twofold.errors import UserError, unknown
+from twofold.options import shown
 
 if TYPE_CHECKING:
     from twofold.objectives import Objective
@@ -25,7 +26,7 @@ IMPLIED_OBJECTIVE, IMPLIED_ROUTINE = "finetune", "sgd"  # `gem` is finetune+gem,
 
 
 class Part(Component):
-    """A component that methods are made of: `+` combines it with further ones."""
+    """A component of methods. `+` combines it with further components."""
 
     def __add__(self, other: object) -> Method:
         return Method.of(self, other)
@@ -40,7 +41,7 @@ class Method:
 
     @classmethod
     def of(cls, *parts: object) -> Method:
-        """Combine components, or methods that lack nothing but routines."""
+        """Combine components and methods. An objective can only be the first."""
         written: list[Written] = []
         for part in parts:
             if isinstance(part, Method):
@@ -87,7 +88,7 @@ class Method:
                 )
         routines = [each for each in written[1:] if each[0].name != IMPLIED_ROUTINE]
         for component, options in (written[0], *routines):
-            component.make(options)  # which checks their range
+            component.make(options)  # this checks the range of options
         return cls(written[0], tuple(routines))
 
     def __add__(self, other: object) -> Method:
@@ -97,7 +98,7 @@ class Method:
         return self.text()
 
     def make(self, more: Mapping[str, Options] | None = None) -> tuple[Objective, list[Routine]]:
-        """Return fresh components. `more` has options by component name, for those not given."""
+        """Return new components. `more` has defaults of options by component name."""
         objective, *routines = (
             component.make({**(more or {}).get(component.name, {}), **given})
             for component, given in (self.objective, *self.routines)
@@ -107,7 +108,7 @@ class Method:
     def text(self, more: Mapping[str, Options] | None = None) -> str:
         """Return the shortest text that means the same.
 
-        It leaves out options whose value holds anyway: a component's default, or what `more` says.
+        It leaves out options that have their default, from the component or from `more`.
         """
         parts = [_text(cls, given, more or {}) for cls, given in (self.objective, *self.routines)]
         if self.routines and parts[0] == IMPLIED_OBJECTIVE:
@@ -116,7 +117,7 @@ class Method:
 
 
 def kind(name: str) -> type[Component]:
-    """Return Objective or Routine by name, with all components of that kind found."""
+    """Return Objective or Routine by name, after importing all components of that kind."""
     importlib.import_module(f"twofold.{name}s")
     return Component.kinds[name]
 
@@ -124,7 +125,7 @@ def kind(name: str) -> type[Component]:
 def _described(part: object) -> str:
     if isinstance(part, type) and issubclass(part, Component):
         return f"the class {part.__name__}: write {part.__name__}()"
-    return f"{part!r}"[:60]
+    return shown(part)
 
 
 def _text(cls: type[Component], given: Options, more: Mapping[str, Options]) -> str:
@@ -146,11 +147,7 @@ class Piece:
 
     def options(self, cls: type[Component]) -> Options:
         """Return the options that were given, as the types of their fields."""
-        given = cls.named(self.positional)
-        for key, value in self.named.items():
-            if key in given:
-                raise UserError(f"{self.name} has its option {key!r} twice")
-            given[key] = value
+        given = cls.merged(cls.named(self.positional), self.named)
         return cls.checked(given, text=True)
 
 

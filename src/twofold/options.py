@@ -27,12 +27,12 @@ from twofold.errors import UserError, unknown
 Role = Literal["result", "name", "place"]
 Check = Callable[[Any], str | None]  # the requirement that a value does not meet, or None
 
-KEY = "option"  # of a field's metadata
+KEY = "option"  # the key in a field's metadata
 
 
 @dataclass(frozen=True)
 class Described:
-    """What a dataclass field cannot say about an option by itself."""
+    """The description of an option that a dataclass field lacks."""
 
     help: str
     check: Check | None = None
@@ -49,12 +49,12 @@ class Described:
 class Option(Described):
     """One option of a dataclass, complete.
 
-    role: `result` decides a run's result and is part of its identity; `name` is a label of what
-        other options say in full; `place` says where or how, and never changes a result.
+    role: `result` decides a run's result and is part of its identity. `name` is a label for the
+        values of other options. `place` specifies where or how to work and never changes a result.
     label: the short name in tables and figures.
     group: the heading in `--help`.
     flag: the flag, if it does not follow from the name; None for no flag.
-    axis: whether it is something that studies vary; a study is narrowed by it.
+    axis: whether studies vary it, so that a study can be narrowed by it.
     reduces: whether it makes a run smaller, in training or in evaluation, to save time.
     """
 
@@ -64,7 +64,7 @@ class Option(Described):
 
     @property
     def words(self) -> str:
-        """The name as error messages have it."""
+        """The name in error messages."""
         return self.name.replace("_", " ")
 
     @property
@@ -83,7 +83,7 @@ class Option(Described):
         return self.flag or "--" + self.name.replace("_", "-")
 
     def value(self, given: Any, text: bool = False) -> Any:
-        """Return a value as the option's type, checked. With `text`, it comes as text."""
+        """Return a checked value of the option's type. With `text`, it is given as text."""
         if self.several:
             return list(given)
         converted = convert(given, self.hint, self.words, text)
@@ -134,7 +134,7 @@ def _options(cls: Any) -> dict[str, Option]:
 
 
 def given_options(cls: type[Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Check values by name; an unknown name is answered with its nearest spelling."""
+    """Check values by name. The error for an unknown name suggests the closest one."""
     known = options(cls)
     for name in given:
         if name not in known:
@@ -209,8 +209,8 @@ _READERS: dict[Any, tuple[str, Callable[[Any, bool], Any]]] = {
 
 
 def shown(value: Any) -> str:
-    """Return a value for an error line, cut to a readable length."""
-    text = f"{value:g}" if isinstance(value, float) else repr(value)
+    """Return a value for an error line: one line, cut to a readable length."""
+    text = f"{value:g}" if isinstance(value, float) else " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -248,7 +248,7 @@ R = TypeVar("R")
 
 
 class keywords_of(Generic[P]):  # noqa: N801 (used as a decorator)
-    """Give a function the keywords of a dataclass: in its signature, and for type checkers.
+    """Give a function the keywords of a dataclass, in its signature and for type checkers.
 
     @keywords_of(Options).after_two
     def run(benchmark, method, **options): ...

@@ -1,4 +1,4 @@
-"""What an iteration trains on: step 1 of the paper's algorithms 2 and 3."""
+"""The examples of an iteration: step 1 of the paper's algorithms 2 and 3."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from twofold.streams import stream
 
 
 class Sampler:
-    """Draws the batches of each iteration, as functions of seed, task and iteration alone."""
+    """A sampler whose batches are functions of seed, task and iteration only."""
 
     def __init__(
         self,
@@ -26,10 +26,10 @@ class Sampler:
     ) -> None:
         self._benchmark, self._objective, self._needs = benchmark, objective, needs
         self._memory, self._settings = memory, settings
-        self._order: tuple[tuple[int, int], Rows] | None = None  # of which task and epoch
+        self._order: tuple[tuple[int, int], Rows] | None = None  # by task and epoch
 
     def draw(self, task: int, n: int, rows: Rows) -> Draw:
-        """Draw the current batch and what the objective and the routines replay."""
+        """Draw the current batch, and the examples that the objective and the routines replay."""
         seed, b, needs = self._settings.seed, self._settings.batch_size, self._needs
         augmentation = stream(seed, "augmentation", task, n)
 
@@ -54,7 +54,10 @@ class Sampler:
         return draw
 
     def _current(self, task: int, n: int, rows: Rows) -> Rows:
-        """Return the rows of the n-th batch: a new order every epoch, without a partial batch."""
+        """Return the rows of the n-th batch.
+
+        Every epoch has a new order and no partial batch.
+        """
         b = self._settings.batch_size
         epoch, position = divmod(n - 1, len(rows) // b)
         if self._order is None or self._order[0] != (task, epoch):
@@ -63,5 +66,5 @@ class Sampler:
         return self._order[1][position * b : (position + 1) * b]
 
     def remembered(self, random: np.random.Generator, count: int) -> Batch:
-        """Draw examples of the memory itself."""
+        """Draw examples from the memory."""
         return self._benchmark.train.batch(self._memory.draw(count, random))

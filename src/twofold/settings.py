@@ -1,4 +1,4 @@
-"""The settings of training: all that is neither the benchmark nor the method."""
+"""The settings of training: all options except for the benchmark and the method."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from twofold.evaluation.schedule import Schedule
 from twofold.options import above, between, from_to_below, option
 
 SEED = 142  # the first of the seeds that `--seeds` counts
-LARGEST = 10**9  # of counts: beyond it, nothing fits a memory
-LARGEST_SEED = 2**32 - 1  # of numpy's legacy generator, which divides classes
-LARGEST_LR = 1e30  # a step beyond it could not be written in single precision
+LARGEST = 10**9  # the largest count: larger ones fit no computer's memory
+LARGEST_SEED = 2**32 - 1  # the limit of numpy's legacy generator, which splits classes into tasks
+LARGEST_LR = 1e30  # larger steps overflow single precision
 
 TRAINING, EVALUATION = "what to train", "how to evaluate it"
 
 
 def _schedule(text: str) -> str | None:
-    Schedule.parse(text)  # which says what is wrong
+    Schedule.parse(text)  # it raises an error that states what is wrong
     return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How a method is trained and evaluated."""
+    """The settings with which a method is trained and evaluated."""
 
     mode: Mode = option(
         "offline",
@@ -109,6 +109,6 @@ class Settings:
         return Schedule.parse(self.eval_schedule)
 
     def iterations_of(self, examples: int, offline_iterations: int) -> int:
-        """Return the iterations of a task: online one pass, without the last partial batch."""
+        """Return the iterations of a task: online, one pass without the last partial batch."""
         count = examples // self.batch_size if self.mode == "online" else offline_iterations
         return min(count, self.iterations or count)

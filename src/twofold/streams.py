@@ -1,10 +1,10 @@
-"""Random draws as functions of where they are made, so that methods can be compared in pairs.
+"""Random draws that depend on their place only, so that methods can be compared in pairs.
 
-A draw depends on the seed, on its purpose and on its place (the task, the iteration), and on
-nothing drawn before. So two methods with one seed start from the same weights and see the same
-batches, memory and replay, however much else either of them draws; and a run that goes on after
-an interruption has no random state to restore. Draws are made on the host: a GPU sees the same.
-Only what a network draws by itself (dropout) is torch's to draw; `seeded` says from where.
+A draw is a function of the seed, its purpose and its place (the task, the iteration). It does not
+depend on earlier draws. Two methods with the same seed therefore start from the same weights and
+see the same batches, memory and replay, whatever else each of them draws. A run that continues
+after an interruption has no random state to restore. All draws are made on the CPU, so a GPU sees
+the same data. Only the network's own draws, such as dropout, come from torch: see `seeded`.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ Purpose = Literal[
 
 
 def stream(seed: int, purpose: Purpose, *place: int) -> np.random.Generator:
-    """The generator for one purpose at one place."""
+    """Return the generator for one purpose at one place."""
     return np.random.default_rng([seed, zlib.crc32(purpose.encode()), *place])
 
 
 @contextmanager
 def seeded(random: np.random.Generator, device: torch.device) -> Iterator[None]:
-    """torch's own generators, started at a draw of this one; afterwards they are as before."""
+    """Seed torch's generators with a draw from `random`, and restore their states afterwards."""
     gpus = [device.index] if device.type == "cuda" else []
     with torch.random.fork_rng(gpus, device_type="cuda"):
         seed = int(random.integers(2**63))
-        # torch.manual_seed does this for all devices, and takes a hundred times as long.
+        # torch.manual_seed seeds all devices and takes a hundred times as long.
         torch.default_generator.manual_seed(seed)
         for gpu in gpus:
             torch.cuda.default_generators[gpu].manual_seed(seed)

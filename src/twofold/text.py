@@ -1,6 +1,10 @@
-"""Numbers as text, the same in every table, sentence and figure."""
+"""Numbers as text, in the same form in every table, sentence and figure."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+
+from twofold.statistics import mean_and_error
 
 MINUS, EMPTY = "−", "–"
 
@@ -8,6 +12,12 @@ MINUS, EMPTY = "−", "–"
 def value_text(mean: float, error: float | None, decimals: int = 1) -> str:
     """Return `93.6 ± 0.1`, or the mean alone for a single seed."""
     return f"{mean:.{decimals}f}" + (f" ± {error:.{decimals}f}" if error is not None else "")
+
+
+def mean_text(values: Iterable[float | None], empty: str = EMPTY) -> str:
+    """Return the mean and standard error of the values that exist, or `empty` without any."""
+    known = [value for value in values if value is not None]
+    return value_text(*mean_and_error(known)) if known else empty
 
 
 def signed(number: float, decimals: int = 1) -> str:

@@ -36,22 +36,22 @@ from twofold.streams import seeded, stream
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is, after an evaluation."""
+    """The progress of a run, after an evaluation."""
 
     task: int
     iteration: int  # of the whole run
     iterations: int
-    accuracy: Tensor | float  # mean over the tasks so far; as a tensor, a GPU need not wait
+    accuracy: Tensor | float  # mean over the tasks so far; a tensor, so that a GPU does not wait
 
 
 @dataclass(frozen=True)
 class Result:
-    """What training leaves: a row of curves per iteration, and accuracies on whole test sets."""
+    """The result of training: a row of curves per iteration, and accuracies on whole test sets."""
 
     curves: Columns
-    task_ends: list[list[float]]  # [k][i]: on task i+1, after task k+1
-    raw_task_ends: list[list[float]]  # of the trained weights, if others are evaluated
-    finite: bool  # whether all losses and the final weights are numbers
+    task_ends: list[list[float]]  # [k][i]: accuracy on task i+1, after task k+1
+    raw_task_ends: list[list[float]]  # of the trained weights, if different ones are evaluated
+    finite: bool  # whether all losses and the final weights are finite
     seconds: dict[str, float]  # in training and in evaluation
     audit: dict[str, float]  # of evaluation in bf16, or empty
 
@@ -72,8 +72,8 @@ class Training:
     """One run: create it, then call `run`.
 
     on_progress: called after every evaluation.
-    on_task_end: called with the number of a task that has ended and the network's weights: those
-        that were evaluated and, if they are different ones, those that were trained.
+    on_task_end: called with the number of the task that has ended, the evaluated weights and, if
+        they are different, the trained weights.
     start_from: weights to start from instead of a random initialisation.
     """
 
@@ -176,7 +176,7 @@ class Training:
     def state(self) -> dict[str, Any]:
         """Return all that decides how the run continues, as tensors, arrays and plain data.
 
-        Random draws are functions of their place, so there is no random state.
+        Random draws are functions of their place, so no random state is needed.
         """
         return {
             "task": self.task,
@@ -210,14 +210,14 @@ class Training:
         )
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state: the current task is started again, then set to where it was."""
+        """Continue from a state: start its task again, then restore the progress within it."""
         self.task, self.n = state["task"], state["n"]
         self.memory.restore(state["memory"])
         self.objective.restore(state["objective"])
         self._to_restore = state
 
     def _start_task(self, task: int) -> tuple[list[Rows], Rows]:
-        """Return what will be stored at the task's end, and what is trained on until then."""
+        """Return the rows to store at the task's end, and the rows to train on."""
         chosen = self._choose(task)
         rows = self.objective.start_task(task, chosen)
         self._check_batch(len(rows))  # an objective may hold examples out
@@ -254,13 +254,13 @@ class Training:
         return self.settings.iterations_of(examples, self.benchmark.offline_iterations)
 
     def _iterate(self, task: int, n: int, rows: Rows) -> dict[str, Tensor | float]:
-        # 1. Sample: the current batch, and what is to be replayed.
+        # 1. Sample: the current batch, and the examples to replay.
         draw = self.sampler.draw(task, n, rows)
         # 2. The gradient of the objective.
         apart = Needs.OLD in self.needs and self.objective.replays != "nothing"
         passes = self.objective.passes(draw)
         g, old, losses = objective_gradient(self.net, passes, apart)
-        # 3. Reference gradients, and what else the routines have asked for.
+        # 3. Reference gradients, and whatever else the routines need.
         own_pass, elsewhere = self._needs_own_pass(draw), Needs.ELSEWHERE in self.needs
         if draw.references or own_pass or elsewhere:
             g = g.clone()  # these passes reuse the network's gradient vector
@@ -272,7 +272,7 @@ class Training:
             step.gradient_at = functools.partial(self._gradient_at, draw, passes)
         if Needs.MEMORY in self.needs and task > 1:
             step.memory = functools.partial(self.sampler.remembered, step.random())
-        # 4. Projection, or whatever else the routines do to the direction and to the step.
+        # 4. Projection, or any other change of the direction and the step by the routines.
         direction, lr, momentum = g, self.settings.lr, self.settings.momentum
         for routine in self.routines:
             direction = routine.direct(direction, step)
@@ -289,7 +289,7 @@ class Training:
         return {**named, **step.log}
 
     def _needs_own_pass(self, draw: Draw) -> bool:
-        """Tell whether the old-data gradient takes a pass apart from the objective's."""
+        """Tell whether the gradient on old data needs a separate pass."""
         without = Needs.OLD in self.needs and self.objective.replays == "nothing"
         return draw.old is not None and (without or Needs.FROZEN_OLD in self.needs)
 
@@ -301,29 +301,29 @@ class Training:
         if draw.old is not None and self._needs_own_pass(draw):
             pieces = zip(*(part.split(self.settings.batch_size) for part in draw.old), strict=True)
             batches = [Batch(*piece) for piece in pieces]
-            # As the authors' code, whose full replay leaves batch norm's scale and shift out.
+            # As in the authors' code, full replay leaves out batch norm's scale and shift.
             affine = self.objective.replays != "each"
             old, step.old_loss = frozen_gradient(self.net, batches, affine)
             step.old = old.clone()
 
     def _gradient_at(self, draw: Draw, passes: list[Pass], values: Tensor) -> Tensor:
-        """Return the objective's gradient at other weights, without a trace in batch norm.
+        """Return the objective's gradient at different weights, without a change of batch norm.
 
-        Dropout drops the same units as in the iteration's first pass, unless that pass had g_old
-        apart, term by term.
+        Dropout drops the same units as in the iteration's first pass, unless that pass computed
+        g_old separately, term by term.
         """
         place = draw.task, draw.iteration
         with self.net.using(values, self.net.buffers()), self._network_draws(*place):
             return objective_gradient(self.net, passes, apart=False).g
 
     def _network_draws(self, task: int, n: int) -> AbstractContextManager[None]:
-        """Seed what the network itself draws in an iteration, as dropout does."""
+        """Seed the network's own draws in an iteration, such as dropout."""
         return seeded(stream(self.settings.seed, "network", task, n), self.net.values.device)
 
     def _evaluate(
         self, measure: Callable[[int, Scores], Tensor], task: int
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the accuracies of the evaluated weights and, if they differ, of the trained."""
+        """Return the accuracies of the evaluated and, if different, of the trained weights."""
         with self._timed("evaluation"), self.evaluator.one_evaluation():
             with self._evaluated():
                 accuracies = measure(task, self.objective.scores)
@@ -334,7 +334,7 @@ class Training:
 
     @property
     def _evaluates_others(self) -> bool:
-        """Whether a routine has different weights evaluated than those that are trained."""
+        """Whether a routine has other weights evaluated than the trained ones."""
         return any(routine.overrides("evaluated") for routine in self.routines)
 
     def _hand_over_weights(self, task: int) -> None:
@@ -348,7 +348,7 @@ class Training:
 
     @contextmanager
     def _evaluated(self) -> Iterator[None]:
-        """Put the weights that the routines want evaluated in place, and prepare the objective."""
+        """Put the weights to evaluate in place, and prepare the objective."""
         with ExitStack() as stack:
             for routine in self.routines:
                 stack.enter_context(routine.evaluated(self.net))
@@ -374,7 +374,7 @@ def _alike(one: Any, other: Any) -> bool:
 def initialised(
     benchmark: Benchmark, seed: int, device: torch.device, start_from: Weights | None = None
 ) -> FlatModel:
-    """Return a network, the same for every method with one seed, or with given weights."""
+    """Return a network with given weights, or with the initial weights of a seed."""
     with seeded(stream(seed, "initialisation"), device):
         module = benchmark.model()
     if start_from is not None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from helpers import publishers, servers
+
+from twofold.datasets import Dataset, load
+from twofold.datasets.cache import root
+from twofold.datasets.library import sources
 
 
 @pytest.fixture(autouse=True)
@@ -44,3 +49,25 @@ def serve() -> Iterator[Callable[..., servers.Server]]:
     yield start
     for server in running:
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def real_folder(data_folder: Path | None) -> Path:
+    """Where real images are; it may be the user's cache, as these tests have one of their own."""
+    return data_folder or root()
+
+
+@pytest.fixture
+def real_dataset(real_folder: Path) -> Callable[[str], Dataset]:
+    """`real_dataset("mnist")`: the published images, loaded twice, the second time quickly."""
+
+    def real_dataset(name: str) -> Dataset:
+        if sources()[name].find(real_folder) is None:
+            pytest.skip(f"{name} is not in {real_folder}")
+        dataset = load(name, real_folder)
+        start = time.process_time()  # whatever else the machine does is not measured
+        load(name, real_folder)
+        assert time.process_time() - start < 1.0
+        return dataset
+
+    return real_dataset

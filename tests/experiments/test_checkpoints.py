@@ -1,9 +1,9 @@
-"""A checkpoint belongs to one run, and nothing is written through links or pipes of a store."""
+"""Saving: two at once, beside a claim, unreadable for a moment; and what checkpoints hold."""
 
 from __future__ import annotations
 
-import os
-import shutil
+import builtins
+import errno
 import threading
 from pathlib import Path
 
@@ -12,191 +12,100 @@ import pytest
 import torch
 from helpers.benchmarks import class_benchmark
 
-from twofold import UserError, run_all
+import twofold
+from twofold import Run, Store
 from twofold.experiments import checkpoints
-from twofold.experiments.config import Config, configure
-from twofold.experiments.execution import Finished, run_in_store
-from twofold.experiments.runs import Run
-from twofold.experiments.store import Store
-
-
-def toy(**options) -> Config:
-    return configure(class_benchmark(), "er", batch_size=16, memory_per_class=10, **options)
-
-
-def interrupted(config: Config, store: Store) -> Path:
-    """Train the first part of a run; return its checkpoint."""
-    seen = []
-
-    def stop(progress) -> None:
-        seen.append(progress)
-        if len(seen) == 20:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_in_store(config, store, None, stop, checkpoint_every=0)
-    (checkpoint,) = (store.folder / ".work" / config.identity()).glob("*.pt")
-    return checkpoint
-
-
-def trained(config: Config, store: Store) -> Finished:
-    answer = run_in_store(config, store, None)
-    assert isinstance(answer, Finished)
-    return answer
-
-
-def losses(finished: Finished) -> np.ndarray:
-    return np.asarray(Run.load(finished.folder).columns["loss"])
+from twofold.experiments.store import check
+from twofold.training import Training
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory) -> np.ndarray:
-    return losses(trained(toy(), Store(tmp_path_factory.mktemp("store"))))
+def made() -> Run:
+    return twofold.run(class_benchmark(), "er", batch_size=10, iterations=2)
 
 
-def swap(checkpoint: Path, store: Store) -> None:
-    shutil.copy(interrupted(toy(lr=0.02), store), checkpoint)
+def test_two_saves_of_one_run_at_once_are_one_run(made, tmp_path):
+    """Both have written their files before either puts its folder in place."""
+    store, both, errors = Store(tmp_path), threading.Barrier(2), []
+    store.prepare()
 
+    def write(folder: Path) -> None:
+        made.write(folder)
+        both.wait(10)
 
-def damage(checkpoint: Path, store: Store) -> None:
-    content = bytearray(checkpoint.read_bytes())
-    content[len(content) // 2] ^= 1
-    checkpoint.write_bytes(content)
-
-
-def cut(checkpoint: Path, store: Store) -> None:
-    checkpoint.write_bytes(checkpoint.read_bytes()[:100])
-
-
-def replace(checkpoint: Path, store: Store) -> None:
-    """Its digest and run are right, and its contents are not."""
-    checkpoints.write(checkpoint, {"values": torch.zeros(3)}, toy().identity())
-
-
-def widen(checkpoint: Path, store: Store) -> None:
-    state = checkpoints.read(checkpoint, run=toy().identity())
-    state["values"] = torch.zeros(3)
-    checkpoints.write(checkpoint, state, toy().identity())
-
-
-@pytest.mark.parametrize(
-    ("spoil", "why"),
-    [
-        (swap, "belongs to a different run"),
-        (damage, "is damaged"),
-        (cut, "is damaged"),
-        (replace, "belongs to a different network"),
-        (widen, "belongs to a different network"),
-    ],
-)
-def test_a_checkpoint_that_cannot_be_used_is_named_and_left(spoil, why, undisturbed, tmp_path):
-    store = Store(tmp_path)
-    spoil(interrupted(toy(), store), store)
-    finished = trained(toy(), store)
-    assert finished.restarted == f"its checkpoint {why}"
-    np.testing.assert_array_equal(losses(finished), undisturbed)
-
-
-def test_a_sound_checkpoint_is_continued_without_a_word(undisturbed, tmp_path):
-    store = Store(tmp_path)
-    interrupted(toy(), store)
-    finished = trained(toy(), store)
-    assert finished.restarted == ""
-    np.testing.assert_array_equal(losses(finished), undisturbed)
-
-
-def test_the_command_says_why_in_one_line(tmp_path, capsys):
-    store = Store(tmp_path)
-    swap(interrupted(toy(), store), store)
-    run_all(toy(), out=tmp_path, progress=False)
-    said = capsys.readouterr().err.strip().splitlines()
-    assert len(said) == 1
-    assert said[0].endswith("(trained from the start: its checkpoint belongs to a different run)")
-
-
-def test_weights_of_a_refused_checkpoint_are_not_kept(tmp_path):
-    store, config = Store(tmp_path), toy(keep_weights="switches")
-    checkpoint = interrupted(config, store)
-    other = checkpoint.parent / "weights" / "task-9.safetensors"
-    shutil.copy(other.with_name("task-1.safetensors"), other)
-    damage(checkpoint, store)
-    folder = trained(config, store).folder
-    assert sorted(Run.load(folder).states) == ["task-1", "task-2", "task-3"]
-
-
-# Nothing is written through what a stranger has put into a store
-
-
-@pytest.fixture
-def mine(tmp_path) -> Path:
-    file = tmp_path / "mine.txt"
-    file.write_text("mine")
-    return file
-
-
-@pytest.mark.parametrize("name", ["checkpoint.part", "checkpoint.pt", "log.txt"])
-def test_a_link_in_a_store_is_not_written_through(name, mine, tmp_path, monkeypatch):
-    store = Store(tmp_path / "store")
-    place = store.folder / ".work" / toy().identity()
-    place.mkdir(parents=True)
-    (place / name).symlink_to(mine)
-    interrupted(toy(), store)
-
-    def fail(*args: object, **options: object) -> None:
-        raise RuntimeError("it fails")
-
-    monkeypatch.setattr("twofold.experiments.execution.Training", fail)
-    assert run_all(toy(), out=store.folder).failures
-    assert mine.read_text() == "mine"
-
-
-@pytest.mark.parametrize("place", [".work", f".work/{toy().identity()}", "weights"])
-def test_a_folder_that_is_a_link_is_refused(place, tmp_path):
-    store, mine = Store(tmp_path / "store"), tmp_path / "mine"
-    mine.mkdir()
-    if place == "weights":
-        place = f".work/{toy().identity()}/weights"
-    link = store.folder / place
-    link.parent.mkdir(parents=True)
-    link.symlink_to(mine)
-    with pytest.raises(UserError, match="symbolic link"):
-        run_in_store(toy(keep_weights="end"), store, None)
-    assert list(mine.iterdir()) == []
-
-
-@pytest.mark.parametrize("kind", ["pipe", "link"])
-def test_a_claim_that_is_no_file_is_answered_at_once(kind, mine, tmp_path):
-    store = Store(tmp_path / "store")
-    claim = store.folder / ".work" / f"{toy().identity()}.claim"
-    claim.parent.mkdir(parents=True)
-    if kind == "pipe":
-        os.mkfifo(claim)
-    else:
-        claim.symlink_to(mine)
-    errors: list[str] = []
-
-    def work() -> None:
+    def save() -> None:
         try:
-            run_in_store(toy(), store, None)
-        except UserError as error:
-            errors.append(str(error))
+            store.save_files(made.config.folder_name(), write)
+        except BaseException as error:
+            errors.append(error)
 
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join(20)
-    assert len(errors) == 1
-    assert "no lock file" in errors[0]
-    assert mine.read_text() == "mine"
+    threads = [threading.Thread(target=save) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(store.runs()) == 1
+    assert list((tmp_path / ".work").iterdir()) == []
 
 
-def test_a_checkpoint_that_is_a_pipe_is_not_waited_for(undisturbed, tmp_path):
+def test_a_save_leaves_the_place_of_who_makes_the_same_run(made, tmp_path):
     store = Store(tmp_path)
-    place = store.folder / ".work" / toy().identity()
-    place.mkdir(parents=True)
-    os.mkfifo(place / "checkpoint.pt")
-    done: list[Finished] = []
-    thread = threading.Thread(target=lambda: done.append(trained(toy(), store)), daemon=True)
-    thread.start()
-    thread.join(30)
-    assert done
-    assert done[0].restarted == "its checkpoint cannot be read"
+    store.prepare()
+    with store.claim(made.config) as work:
+        assert work is not None
+        store.save(made)
+        checkpoints.write(work.checkpoint, {})
+        work.clear()
+
+
+def test_a_file_that_cannot_be_opened_just_now_is_not_damaged(made, tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    folder = store.save(made)
+
+    def no_more_files(*args: object, **options: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(builtins, "open", no_more_files)
+        patch.setattr(Path, "open", no_more_files)
+        patch.setattr(Path, "read_text", no_more_files)
+        with pytest.raises(twofold.UserError, match="Too many open files"):
+            store.find(made.config)
+    assert store.find(made.config) == folder
+    check(folder)
+
+
+def test_a_place_that_cannot_be_written_is_told_before_training(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "run", lambda self: pytest.fail("it was trained"))
+        with pytest.raises(twofold.UserError, match="can't write"):
+            twofold.run(class_benchmark(), "er", out=tmp_path / "file" / "x")
+
+
+@pytest.mark.parametrize("text", ['{"format": "one"}', "[]", "{"])
+def test_a_mark_that_makes_no_sense(text, tmp_path):
+    (tmp_path / "store.json").write_text(text)
+    with pytest.raises(twofold.UserError, match="a run store"):
+        Store(tmp_path)
+
+
+def test_checkpoints_hold_numpys_numbers(tmp_path):
+    path = tmp_path / "checkpoint.pt"
+    checkpoints.write(path, {"a": np.float64(0.5), "b": [np.int64(3), np.bool_(True)], "c": None})
+    assert checkpoints.read(path) == {"a": 0.5, "b": [3, True], "c": None}
+
+
+def test_what_checkpoints_cannot_hold_is_told_when_it_is_written(tmp_path):
+    with pytest.raises(TypeError, match="plain data"):
+        checkpoints.write(tmp_path / "checkpoint.pt", {"a": object()})
+
+
+def test_a_flipped_bit_in_a_checkpoint_is_found(tmp_path):
+    path = tmp_path / "checkpoint.pt"
+    checkpoints.write(path, {"values": torch.full((1000,), 500)})
+    content = path.read_bytes()
+    (place,) = {content.index((500).to_bytes(8, "little"))}
+    path.write_bytes(content[:place] + bytes([content[place] ^ 128]) + content[place + 1 :])
+    assert checkpoints.read(path) is None

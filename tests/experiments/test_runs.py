@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.runs import curve_run, gap_accuracies
+from helpers.runs import curve_run, gap_accuracies, scored_run
 
 from twofold import Run, Store, UserError
 from twofold.experiments import runs as module
 from twofold.experiments.columns import StoredColumns
-from twofold.experiments.runs import Runs
+from twofold.experiments.runs import Runs, result_text
 
 
 def example_run(method: str = "er", seed: int = 142, **options: Any) -> Run:
@@ -37,6 +37,17 @@ def test_a_run_is_one_line() -> None:
     assert repr(single) == "Run(er+gem on rotated-mnist, offline, seed 142: AVG 93.6)"
     bare = dataclasses.replace(run, summary={})
     assert repr(bare) == "Run(er+gem on rotated-mnist, offline, seed 142)"
+
+
+def test_the_line_about_a_finished_run() -> None:
+    def text(*numbers: Any, **options: Any) -> str:
+        run = scored_run("er", *numbers, **options)
+        return result_text(run.config, run.summary)
+
+    assert text(83.149, 93.55) == "MIN 83.1  AVG 93.5"
+    assert text(80, 90, eval_schedule="dense") == "MIN ≤ 80.0  AVG 90.0"
+    assert text(None, 93.6, eval_schedule="every:2") == "MIN -  AVG 93.6"
+    assert text(9.8, 9.8, diverged=True) == "MIN 9.8  AVG 9.8  diverged"
 
 
 def test_curves_are_a_frame_of_the_columns() -> None:
@@ -126,7 +137,7 @@ def test_html_of_a_run_has_its_numbers() -> None:
     html = run._repr_html_()
     assert f"<td>{run.min:.1f}</td><td>{run.avg:.1f}</td>" in html
     assert "<td>rotated-mnist</td><td>offline</td><td>er+gem</td><td>142</td>" in html
-    assert "<img" not in html
+    assert html.count("<img") == 1
 
 
 def test_html_of_several_runs_has_means_and_standard_errors(several: Runs) -> None:

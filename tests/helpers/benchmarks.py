@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -40,3 +41,18 @@ def _benchmark(tasks: int, norm: bool, examples: int, shared_classes: bool) -> B
         model=model,
         offline_iterations=12,
     )
+
+
+def three_channel_images(count: int = 50) -> torch.Tensor:
+    """uint8 images whose channels differ in mean and deviation."""
+    random = torch.Generator().manual_seed(0)
+    pixels = torch.randn(count, 6, 5, 3, generator=random) * torch.tensor([5.0, 20.0, 40.0])
+    return (pixels + torch.tensor([50.0, 100.0, 150.0])).clamp(0, 255).to(torch.uint8)
+
+
+def assert_published_whitening(benchmark: Benchmark, raw: np.ndarray, mean, deviation) -> None:
+    """Compare some training images with the raw ones, whitened with these constants."""
+    rows = np.arange(0, len(raw), 997)
+    expected = (raw[rows] / 255 - np.array(mean)) / np.array(deviation)
+    seen = benchmark.train.batch(rows).x.permute(0, 2, 3, 1)
+    np.testing.assert_allclose(seen, expected, atol=1e-4)

@@ -21,10 +21,10 @@ TINY = """
 from torch import nn
 
 from twofold.benchmarks.base import Images
-from twofold.benchmarks.splitting import Split
+from twofold.benchmarks.splitting import ClassSplit
 
 
-class Tiny(Split, name="tiny"):
+class Tiny(ClassSplit, name="tiny"):
     title = "Tiny"
     about = "20 tasks of 5 classes at 7x7; linear"
     dataset = "mini-imagenet"
@@ -134,3 +134,19 @@ def one_line(err: str) -> str:
     assert err.endswith("\n"), err
     assert err.count("\n") == 1, err
     return err[len("twofold: ") : -1]
+
+
+def wrong(outcome: Outcome, *named: str) -> str:
+    """An error in one line that names these things."""
+    assert outcome.code == 2, outcome
+    assert outcome.out == ""
+    lines = outcome.err.splitlines(keepends=True)
+    message = one_line("".join(line for line in lines if not line.startswith("decoding ")))
+    for word in named:
+        assert word in message
+    return message
+
+
+def nothing_in(out: Path) -> bool:
+    """Neither a run nor a part of one."""
+    return not runs_in(out) and not leftovers(out)

@@ -7,17 +7,14 @@ import pickle
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from helpers.commandline import HALF, PER_CLASS, TINY, Command, Outcome, tiny
 from twofold.cli import main
-from twofold.experiments import estimate, local
-from twofold.experiments.config import Config
-from twofold.experiments.execution import run_in_store
-from twofold.experiments.store import Store
+from twofold.experiments import estimate, running
+from twofold.experiments.engine import InlineEngine
 
 
 @pytest.fixture(scope="session")
@@ -85,24 +82,13 @@ def twofold(own_cache: None, registries: None, capsys: pytest.CaptureFixture[str
     return call
 
 
-class Here:
-    """An engine that makes the runs in this process, to spare the tests the start of workers."""
-
-    def __init__(self, *_: object) -> None: ...
-
-    def run(self, configs: list[Config], store: Store, data: Path | None, watcher: Any) -> None:
-        for index, config in enumerate(configs):
-            watcher.started(index)
-            made = run_in_store(config, store, data, lambda progress: None)
-            watcher.finished(index, made.summary, made.folder, made.state == "there")
-
-
 @pytest.fixture
 def run_tiny(
     twofold: Command, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Command:
     """Short runs in this process, into tmp_path / "out"; `options` overrule the usual ones."""
-    monkeypatch.setattr(local, "LocalEngine", Here)
+    # In this process, to spare the tests the start of workers.
+    monkeypatch.setattr(running, "LocalEngine", lambda *options: InlineEngine())
 
     def call(methods: str, *options: object) -> Outcome:
         return twofold(*tiny(toy, tmp_path / "out", methods), *options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from twofold.errors import UserError
 from twofold.evaluation.metrics import minimum_accuracies
 from twofold.experiments.config import Config, configure, usual_seeds
 from twofold.experiments.runs import NAMING, Run
+from twofold.experiments.store import Store
 
 
 def example_run(config: Config, accuracies: Any = None, **entries: Any) -> Run:
@@ -127,3 +129,12 @@ def gap_accuracies(length: int, tasks: int, seed: int) -> np.ndarray:
             curve -= np.where(since >= 0, depth * since / 7 * np.exp(1 - np.abs(since) / 7), 0)
         table[k, k * each :] = np.clip(np.round(curve, 1), 0, 100)
     return table
+
+
+def saved(folder: Path, *runs: Sequence[Run]) -> Path:
+    """The folder of a store with these runs."""
+    store = Store(folder)
+    store.prepare()
+    for run in (run for own in runs for run in own):
+        store.save(run)
+    return folder

@@ -87,7 +87,7 @@ UNLIKE_PRINTED = {
 }
 
 
-TIMED = {"benchmark": "split-cifar100", "mode": "online", "eval_schedule": "every:1_000_000"}
+TIMED = {"benchmark": "split-cifar100", "mode": "online", "eval_schedule": "every:1000000"}
 
 
 def timed(method: str, *seconds: float, **options: Any) -> list[Run]:

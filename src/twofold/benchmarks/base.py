@@ -1,4 +1,4 @@
-"""Benchmarks: pools of images on the device, and tasks as rows of them."""
+"""Benchmarks: pools of images on the device, and tasks as rows of these pools."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Rows = NDArray[np.int64]
 
 
 class Batch(NamedTuple):
-    """Inputs ready for the network, their labels, and the rows of the pool they come from."""
+    """Inputs ready for the network, their labels, and their rows in the pool."""
 
     x: Tensor
     y: Tensor
@@ -32,10 +32,10 @@ class Batch(NamedTuple):
 
 
 class Pool:
-    """Images and labels that live on the device; a batch of them is an index.
+    """Images and labels on the device, from which batches are drawn by index.
 
-    uint8 images are [N, H, W, C] and are whitened as they are drawn, which keeps them a quarter
-    of the size; floating-point inputs are taken as they are.
+    uint8 images are [N, H, W, C] and are whitened when they are drawn, so that they take a quarter
+    of the memory. Floating-point inputs are used unchanged.
     """
 
     def __init__(self, images: Tensor, labels: Tensor, whiten: Constants | None) -> None:
@@ -58,7 +58,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Task:
-    """One task: rows of the training pool and of the test pool, and the classes among them."""
+    """One task: its rows of the training pool and of the test pool, and its classes."""
 
     train: Rows
     test: Rows
@@ -92,7 +92,7 @@ class Benchmark:
     offline_iterations: int  # per task
 
     def defaults(self, mode: Mode, objective: str, lr: Mapping[Mode, float]) -> dict[str, Any]:
-        """Return the settings of a run that are not given: see `Recipe.defaults`."""
+        """Return the default settings of a run: see `Recipe.defaults`."""
         return usual(mode, lr)
 
     def sizes(self) -> Sizes:
@@ -110,12 +110,13 @@ class Benchmark:
         model: Callable[[], nn.Module] | None = None,
         offline_iterations: int = 1000,
     ) -> Benchmark:
-        """Your own data: for each task train inputs, train labels, test inputs, test labels.
+        """Return a benchmark of your own data.
 
-        Labels count from 0. Inputs are of one kind and shape in all tasks: uint8 images
-        [N, H, W, C], which are whitened with the training set's own statistics, or floating-point
-        ones, which are taken as they are, in float32. Without a `model`, an MLP with two hidden
-        layers of 400. Tasks that share no class make a class-incremental benchmark.
+        A task is train inputs, train labels, test inputs and test labels. Labels count from 0.
+        Inputs have the same type and shape in all tasks. uint8 images [N, H, W, C] are whitened
+        with the statistics of the training set. Floating-point inputs are used unchanged, in
+        float32. The default `model` is an MLP with two hidden layers of 400. If no two tasks share
+        a class, the benchmark is class-incremental.
         """
         parts = checked(name, tasks)
         x_train, y_train, x_test, y_test = map(torch.cat, zip(*parts, strict=True))
@@ -144,11 +145,11 @@ class Benchmark:
 
 
 class Recipe:
-    """How a named benchmark is made from its dataset. Subclass it in a file of this folder.
+    """The construction of a named benchmark from its dataset. Subclass it in this folder.
 
     online_batch_size: the default batch size in online mode.
-    tuned_lr: default offline learning rates of objectives, by name, where they are not the usual.
-    published_whitening: constants to whiten with instead of the training set's own; or None.
+    tuned_lr: default offline learning rates by objective, where they differ from the usual ones.
+    published_whitening: constants for whitening instead of the training set's own; or None.
     published_sizes: the benchmark in numbers, so that runs can be planned without its data.
     """
 
@@ -156,7 +157,7 @@ class Recipe:
     known: ClassVar[dict[str, type[Recipe]]] = {}
     title: ClassVar[str]
     about: ClassVar[str]
-    dataset: ClassVar[str | None]  # None for one that overrides `build`
+    dataset: ClassVar[str | None]  # None if the recipe overrides `build`
     scenario: ClassVar[Scenario]
     tasks: ClassVar[int]
     offline_iterations: ClassVar[int]
@@ -178,7 +179,7 @@ class Recipe:
 
     @classmethod
     def defaults(cls, mode: Mode, objective: str, lr: Mapping[Mode, float]) -> dict[str, Any]:
-        """Return the settings of a run that are not given.
+        """Return the default settings of a run.
 
         lr: the objective's own learning rates, by mode.
         """

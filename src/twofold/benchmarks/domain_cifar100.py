@@ -14,8 +14,8 @@ from twofold.models import reduced_resnet18
 def task_of_class(fine: Rows, coarse: Rows, seed: int) -> Rows:
     """Return the task (0..4) of each fine class for a seed, as numpy's legacy generator draws it.
 
-    A fine class has a rank among the five of its super-class, and every super-class, in order,
-    its own permutation of the ranks.
+    A fine class has a rank among the five classes of its super-class. Each super-class, in order,
+    gets a random permutation of these ranks, which gives the tasks.
     """
     random = np.random.RandomState(seed)
     task = np.empty(100, np.int64)

@@ -52,17 +52,17 @@ def _rotations(split: Split) -> Images:
 
 
 def rotate(images: Tensor, angle: float) -> Tensor:
-    """uint8 [N, H, W, C] turned counter-clockwise about the centre, nearest neighbour, black fill.
+    """Rotate images (uint8 [N, H, W, C]) counter-clockwise about the centre, with black corners.
 
-    Nearest neighbour only moves pixels, so the rotation is done once, on the pixels' numbers, and
-    then applied to all images as an index.
+    Nearest-neighbour sampling only moves pixels, so the indices of pixels are rotated once and then
+    applied to all images.
     """
     _, height, width, _ = images.shape
     cos, sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))
-    # From an output pixel to the input pixel it shows, in coordinates of -1..1, y downwards.
+    # The map from an output pixel to its input pixel, in coordinates of -1..1, y downwards.
     theta = torch.tensor([[[cos, -sin * height / width, 0], [sin * width / height, cos, 0]]])
     grid = F.affine_grid(theta.double(), [1, 1, height, width], align_corners=False)
     numbers = torch.arange(1.0, height * width + 1, dtype=torch.float64).view(1, 1, height, width)
     source = F.grid_sample(numbers, grid, mode="nearest", align_corners=False).long().flatten()
-    padded = F.pad(images.flatten(1, 2), (0, 0, 1, 0))  # pixel 0 is the black outside
+    padded = F.pad(images.flatten(1, 2), (0, 0, 1, 0))  # pixel 0 is the black outside of the image
     return padded[:, source].view_as(images)

@@ -17,7 +17,7 @@ class SplitMiniImagenet(ClassSplit, name="split-mini-imagenet"):
     offline_iterations = 200
     online_batch_size = 64
     published_sizes = Sizes(train=2_500, test=500, classes=5, image=(3, 84, 84))
-    # CIFAR-10's, which the authors' code applies to images in the order blue, green, red.
+    # The constants of CIFAR-10. The authors' code applies them to images in the order BGR.
     published_whitening = ((0.4465, 0.4822, 0.4914), (0.2010, 0.1994, 0.2023))
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Tensors of one's own: checked task by task, so that what is wrong is said in one line."""
+"""Checks of a user's own tensors, task by task, with error messages of one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Parts = tuple[Tensor, Tensor, Tensor, Tensor]  # training inputs and labels, tes
 
 
 def checked(name: str, tasks: Sequence[Sequence[Tensor]]) -> list[Parts]:
-    """The tasks, all with inputs of one kind: uint8 images, or float32."""
+    """Return the tasks, with inputs of the same type: uint8 images or float32."""
     if not tasks:
         raise UserError(f"benchmark {name!r} needs at least one task")
     made: list[Parts] = []
@@ -38,7 +38,7 @@ def checked(name: str, tasks: Sequence[Sequence[Tensor]]) -> list[Parts]:
 
 
 def _wrong(x: Tensor, y: Tensor, part: str) -> str | None:
-    """What is wrong with inputs and labels by themselves."""
+    """Return what is wrong with the inputs and labels of one part; None if nothing is."""
     if y.dim() != 1:
         return f"{part} labels must be one number an example, not of shape {list(y.shape)}"
     if len(x) != len(y):
@@ -56,7 +56,7 @@ def _wrong(x: Tensor, y: Tensor, part: str) -> str | None:
 
 
 def _unlike(x: Tensor, first: Tensor, part: str) -> str | None:
-    """How inputs differ from the first task's training inputs."""
+    """Return how inputs differ from the first task's training inputs; None if they do not."""
     if x.dtype != first.dtype:
         return f"{part} inputs are {_kind(x)}, but task 1 is trained on {_kind(first)}"
     if x.shape[1:] != first.shape[1:]:
@@ -70,10 +70,10 @@ def _kind(x: Tensor) -> str:
 
 
 def own_whitening(images: Tensor) -> Constants:
-    """The images' own statistics; a channel that is constant has no deviation to divide by."""
+    """Return the statistics of the images, with a deviation of 1 for a constant channel."""
     mean, deviation = channel_statistics(images)
     pixels = images.flatten(0, -2)
     constant = (pixels.amin(0) == pixels.amax(0)).tolist()
-    # Said so that what rounding has left of nearly nothing, which may be no number, is 1, too.
+    # Rounding can turn a deviation near 0 into NaN, which fails `d > 0` and becomes 1 as well.
     kept = [d if d > 0 and not same else 1.0 for d, same in zip(deviation, constant, strict=True)]
     return mean, tuple(kept)

@@ -1,6 +1,6 @@
-"""The command line. Heavy imports wait until a command needs them: `--help` answers at once.
+"""The command line. Heavy imports wait until a command needs them, so `--help` answers at once.
 
-One file a command, each with `add`, which declares it, and a function that carries it out.
+Each command has a file with `add`, which declares the command, and a function that executes it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from twofold.errors import UserError
 
 
 class Version(argparse.Action):
-    """Prints the version, which is looked up only when it is asked for."""
+    """Print the version, which is looked up only on request."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(nargs=0, help="print the version and exit", **kwargs)
@@ -46,10 +46,14 @@ def _parser() -> Parser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0 if all went well, 1 if a run failed, 2 if the user can mend it, 130 after Ctrl-C."""
+    """Run the command line and return its exit code.
+
+    It is 0 for success, 1 if a run failed, 2 for an error that the user can fix, and 130 after
+    Ctrl-C.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # ± and bars, where only ASCII goes
+            stream.reconfigure(errors="replace")  # a terminal may only know ASCII
     try:
         args = _parser().parse_args(argv)
         code: int | None = args.act(args)

@@ -1,4 +1,4 @@
-"""Flags from the descriptions of options: what an option is stands with the option."""
+"""Flags, made from the descriptions of options."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def _reader(option: Option) -> Callable[[str], list[Any]]:
 
 def given(args: argparse.Namespace, known: Iterable[Option]) -> dict[str, Any]:
     """Return the values that were given, checked."""
-    found = {option: getattr(args, option.name, None) for option in known}
+    found = ((option, getattr(args, option.name, None)) for option in known)
     return {
         option.name: option.value(text, text=not isinstance(text, bool))
-        for option, text in found.items()
+        for option, text in found
         if text is not None
     }
 
@@ -95,7 +95,7 @@ def given_filters(args: argparse.Namespace, known: Iterable[Option]) -> dict[str
 
 
 def one_method(text: str) -> str:
-    """Return a method. A comma belongs to its options, so it can't separate methods."""
+    """Return the text of one method. A comma separates its options, so it cannot end it."""
     several = re.split(r",(?![^(]*\))", text)
     if len(several) > 1:
         right = repeated("--method", [method.strip() for method in several])
@@ -111,7 +111,8 @@ def repeated(flag: str, values: list[str]) -> str:
 def add_seeds(group: Any, help: str, count_help: str) -> None:
     """Add `--seed N,N,...` and `--seeds N`, of which one may be given."""
     either = group.add_mutually_exclusive_group()
-    either.add_argument("--seed", metavar="N,N,...", action="append", help=help)
+    seed: Any = either.add_argument("--seed", metavar="N,N,...", action="append", help=help)
+    seed.reader = _reader(options(Request)["seed"])
     either.add_argument("--seeds", metavar="N", help=count_help)
 
 

@@ -1,4 +1,4 @@
-"""What `run` and `study run` print with --dry-run: what there is to do, and how long it takes."""
+"""The output of `run` and `study run` with --dry-run: the runs to train, and their time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`twofold list`: what there is."""
+"""`twofold list`: the available benchmarks, objectives and routines."""
 
 from __future__ import annotations
 

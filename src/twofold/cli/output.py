@@ -1,4 +1,4 @@
-"""What commands that turn runs into text share: where the runs are, and where the text goes."""
+"""Options and functions shared by commands that turn runs into text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Help(argparse.Action):
-    """Print the help with names that are looked up only when it is asked for.
+    """Print the help with names that are looked up only on request.
 
     listed: returns lines to print below.
     """
@@ -44,7 +44,7 @@ def add_output_options(parser: Parser) -> None:
 
 
 def groups_in(store: Path, command: str) -> list[Group]:
-    """Return the groups of a store; `command` would fill it."""
+    """Return the groups of a store. If there are none, the error names `command` to fill it."""
     from twofold.compare.groups import groups
     from twofold.experiments.store import Store
 
@@ -55,7 +55,7 @@ def groups_in(store: Path, command: str) -> list[Group]:
 
 
 def no_runs(folder: Path, command: str) -> UserError:
-    """Return the error about a folder without runs; `command` would fill it."""
+    """Return the error for a folder without runs. `command` would fill it."""
     from twofold.experiments.store import Store
 
     if not folder.is_dir():
@@ -67,7 +67,7 @@ def no_runs(folder: Path, command: str) -> UserError:
 
 
 def write_text(render: Renderer[T], x: T, args: argparse.Namespace) -> None:
-    """Render in the format asked for, and print or write it."""
+    """Render `x` in the requested format, and print it or write it to a file."""
     ending = args.output.suffix.lower() if args.output else ".md"
     format: str = args.format or SUFFIXES.get(ending, "")
     if not args.format and format not in render.formats:

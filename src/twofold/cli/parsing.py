@@ -1,4 +1,4 @@
-"""How arguments are read: errors in one line, with the closest spelling."""
+"""The parser of arguments, with errors in one line that suggest the closest spelling."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from twofold.errors import UserError, closest
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises UserError instead of printing its usage; takes no abbreviated options."""
+    """A parser that raises UserError instead of printing its usage, without abbreviations."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs["formatter_class"] = argparse.RawDescriptionHelpFormatter
@@ -46,7 +46,7 @@ class Parser(argparse.ArgumentParser):
         return parsed
 
     def _right_place(self, words: list[str], extra: str) -> str:
-        """Most often it is a further value of the option before it."""
+        """Return a hint for an extra word, which is often a further value of the option before."""
         place = words.index(extra)
         option, first = ["", "", *words[:place]][-2:]
         values = [first, *takewhile(lambda word: not word.startswith("-"), words[place:])]
@@ -59,7 +59,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _reads(option: argparse.Action | None, text: str) -> bool:
-    """Tell whether a flag takes several values with commas between them, and these are some."""
+    """Tell whether a flag takes several values separated by commas and can read the text."""
     reader: Callable[[str], Any] | None = getattr(option, "reader", None)
     try:
         return reader is not None and bool(reader(text))
@@ -68,7 +68,7 @@ def _reads(option: argparse.Action | None, text: str) -> bool:
 
 
 def _did_you_mean(word: str, known: list[str]) -> str:
-    bare = {name.lstrip("-"): name for name in known}  # all options have their dashes in common
+    bare = {name.lstrip("-"): name for name in known}  # all options share their dashes
     close = closest(word.lstrip("-"), bare)
     return f": did you mean {bare[close]!r}?" if close else ""
 

@@ -1,4 +1,4 @@
-"""`twofold report`: a page to explore runs with, as a file or served while they are made."""
+"""`twofold report`: a page to explore runs, as a file or served while runs are trained."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ EXAMPLES = """examples:
 
 
 class Found(NamedTuple):
-    """A run and its place; a run that is damaged may be unreadable."""
+    """A run and its place. A damaged run may be unreadable."""
 
     place: Path
     run: Run | None
@@ -93,7 +93,7 @@ def _all(store: Store) -> list[Found]:
 
 
 def _filtered(there: list[Found], args: argparse.Namespace) -> list[Found]:
-    """Select runs by their options. A value that no run has is a mistake, not an empty answer."""
+    """Select runs by their options. Raise UserError for a value that no run has."""
     chosen = there
     for name, values in given_filters(args, FILTERS).items():
         for value in values:
@@ -107,7 +107,7 @@ def _filtered(there: list[Found], args: argparse.Namespace) -> list[Found]:
 
 
 def _has(found: Found, name: str, value: Any) -> bool:
-    """Tell whether a run has this value; an unreadable one may have any."""
+    """Tell whether a run has this value. An unreadable run may have any value."""
     from twofold.experiments.runs import matches
 
     return found.run is None or matches(found.run.config, {name: value})
@@ -169,7 +169,7 @@ def _print(chosen: list[Found], args: argparse.Namespace) -> int:
 
 
 def _in_full(run: Run) -> dict[str, Any]:
-    """Return the summary and what the curves add to it; docs/measures.md explains both."""
+    """Return the summary, the measures and the gaps; docs/measures.md explains them."""
     raw = {} if run.raw_measures is None else {"raw_measures": run.raw_measures}
     gaps = [dataclasses.asdict(gap) for gap in run.gaps]
     place = {"folder": str(run.folder)}
@@ -183,5 +183,5 @@ def _print_table(runs: list[Run]) -> None:
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = 200  # a pipe has no width to fit into
+        console.width = 200  # a pipe has no width
     console.print(run_table(runs))

@@ -1,4 +1,4 @@
-"""`twofold verdicts`: what finished runs say about papers' hypotheses."""
+"""`twofold verdicts`: verdicts of finished runs on papers' hypotheses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `run` and `study run` share: the flags of the work, and the work itself."""
+"""The flags and the training that `run` and `study run` share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add_work_flags(parser: Parser) -> None:
 
 
 def train(configs: Sequence[Config], args: argparse.Namespace) -> int:
-    """Train what is not complete, and print a table; 1 if a run failed."""
+    """Train the runs that are not complete, and print a table; return 1 if a run failed."""
     from rich.console import Console
 
     from twofold.compare.groups import groups

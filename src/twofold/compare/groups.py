@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from twofold.compare.statistics import mean_and_error
 from twofold.errors import UserError
 from twofold.evaluation.schedule import Schedule
 from twofold.experiments.config import Config
 from twofold.experiments.runs import Run
+from twofold.statistics import mean_and_error
 
 
 @dataclass(frozen=True)

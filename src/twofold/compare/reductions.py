@@ -1,4 +1,4 @@
-"""How runs are smaller than full ones, in words: trained, evaluated or counted with less."""
+"""Reductions of runs, in words: less training or evaluation than in full runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEGLIGIBLE = 1e-4  # share of predictions: a hundredth of a point, and tables sh
 
 @dataclass(frozen=True)
 class Reductions:
-    """How the runs of a group are smaller than full ones; all entries are empty for full runs."""
+    """The reductions of a group's runs. All entries are empty for full runs."""
 
     training: tuple[str, ...]  # less training, or a different component, changes every number
     schedule: str  # with evaluations left out, MIN is an upper bound; AVG does not change

@@ -27,7 +27,7 @@ class Printed(NamedTuple):
 
 
 class Address(NamedTuple):
-    """What a printed number is about."""
+    """The method, setting and metric of a printed number."""
 
     benchmark: str
     mode: str

@@ -17,7 +17,6 @@ from twofold.benchmarks import Recipe
 from twofold.choices import Mode
 from twofold.compare.groups import Group, groups
 from twofold.compare.reductions import Reductions, changed_plugins
-from twofold.compare.statistics import mean_and_error
 from twofold.errors import UserError, unknown
 from twofold.experiments import profiles
 from twofold.experiments.config import Config, configure
@@ -27,6 +26,7 @@ from twofold.method import Method
 from twofold.objectives import Objective
 from twofold.options import options
 from twofold.routines import Routine
+from twofold.statistics import mean_and_error
 
 SMALLER = tuple(name for name, each in options(Config).items() if each.reduces)
 NARROWERS = ("lr", "batch_size", "iterations")  # settings that `select_runs` can choose by

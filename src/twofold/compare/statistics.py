@@ -1,4 +1,4 @@
-"""Statistics of a few seeds: means with standard errors, and paired tests of a whole family.
+"""Paired tests of a whole family of comparisons.
 
 The more comparisons, the more of them look like an effect by chance. All comparisons of a family
 are therefore corrected together: p values by Holm's method, and intervals by Bonferroni's, so that
@@ -7,11 +7,12 @@ they all hold together with 95%.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 from scipy import stats
+
+from twofold.statistics import mean_and_error
 
 LEVEL = 0.95
 FEWEST = 3  # pairs: with fewer, any spread is compatible with them
@@ -25,13 +26,6 @@ class Comparison(NamedTuple):
     interval: tuple[float, float] | None  # None if there is nothing to compute it from
     p: float | None
     p_corrected: float | None
-
-
-def mean_and_error(values: Iterable[float]) -> tuple[float, float | None]:
-    """Return the mean and its standard error: the deviation with n-1, over the root of n."""
-    array = np.array(list(values), float)
-    error = float(array.std(ddof=1) / np.sqrt(len(array))) if len(array) > 1 else None
-    return float(array.mean()), error
 
 
 def compare(family: Sequence[Sequence[float]]) -> list[Comparison]:

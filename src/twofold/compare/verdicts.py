@@ -37,7 +37,7 @@ LIMITS = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the runs allow to say about one routine on one objective."""
+    """The verdict of the runs on one routine with one objective."""
 
     hypothesis: str  # its name
     metric: str

@@ -1,4 +1,4 @@
-"""The image datasets: found or fetched, verified, decoded once, then mapped from a cache."""
+"""Image datasets. They are found or fetched, verified, decoded once and mapped from a cache."""
 
 from twofold.datasets.dataset import Dataset, Split
 from twofold.datasets.library import check, get, load, names

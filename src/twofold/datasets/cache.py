@@ -1,7 +1,7 @@
-"""The decoded datasets on disk: arrays that load in no time, checked each time.
+"""Decoded datasets on disk, as arrays that are mapped into memory and checked at every load.
 
-An entry is the folder `<cache>/decoded/<name>-<fingerprint of the source>` with one .npy file an
-array and a manifest. Damage of any kind is mended by decoding the source again.
+An entry is the folder `<cache>/decoded/<name>-<fingerprint of the source>`, with one .npy file per
+array and a manifest. A damaged entry is replaced by decoding the source again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MANIFEST = "manifest.json"
 
 
 def root() -> Path:
-    """`$TWOFOLD_CACHE`, or ~/.cache/twofold."""
+    """Return the cache folder: `$TWOFOLD_CACHE`, or else ~/.cache/twofold."""
     return Path(os.environ.get("TWOFOLD_CACHE") or "~/.cache/twofold").expanduser()
 
 
@@ -40,7 +40,7 @@ def unwritable(error: OSError) -> UserError:
 
 
 def load(name: str, copy: Copy, decode: Callable[[], Dataset]) -> Dataset:
-    """The entry of this copy; `decode` is called only when there is none that is sound."""
+    """Return the dataset of a copy. `decode` is called only if the cache has no sound entry."""
     entry = root() / "decoded" / f"{name}-{_fingerprint(copy.files)}"
     dataset = _read(entry)
     if dataset is not None:
@@ -48,7 +48,7 @@ def load(name: str, copy: Copy, decode: Callable[[], Dataset]) -> Dataset:
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
         with locked(_beside(entry, "lock")):
-            dataset = _read(entry)  # another process may have decoded it while we waited
+            dataset = _read(entry)  # a different process may have decoded it meanwhile
             if dataset is None:
                 again = ": the decoded copy is damaged" if entry.exists() else ""
                 print(f"decoding {name} from {copy.where}{again}", file=sys.stderr)
@@ -66,7 +66,10 @@ def _beside(entry: Path, suffix: str) -> Path:
 
 
 def _fingerprint(files: tuple[Path, ...]) -> str:
-    """Of names, extents and times: a folder of 60,000 images is counted, not looked through."""
+    """Return a digest of the files' names, sizes and times.
+
+    The size of a folder is the number of its files: reading 60,000 images would take long.
+    """
     facts = []
     for path in files:
         extent = len(os.listdir(path)) if path.is_dir() else path.stat().st_size  # noqa: PTH208
@@ -84,9 +87,9 @@ def _crc_of_facts(facts: dict[str, Any]) -> int:
 
 
 def _write(entry: Path, dataset: Dataset) -> None:
-    """Into a folder of its own, renamed once whole; the caller holds the entry's lock."""
+    """Write an entry under a temporary name and rename it. The caller holds the entry's lock."""
     unfinished = _beside(entry, "tmp")
-    shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
+    shutil.rmtree(unfinished, ignore_errors=True)  # left by a process that was killed
     unfinished.mkdir()
     try:
         arrays = {}
@@ -101,7 +104,7 @@ def _write(entry: Path, dataset: Dataset) -> None:
             "name": dataset.name,
             "class_names": list(dataset.class_names),
             "arrays": arrays,
-            "statistics": dataset.statistics,  # they take longer than everything else
+            "statistics": dataset.statistics,  # they take longer to compute than all else
         }
         manifest = {"format": FORMAT, "crc32": _crc_of_facts(facts), "facts": facts}
         (unfinished / MANIFEST).write_text(json.dumps(manifest, indent=1))
@@ -112,7 +115,7 @@ def _write(entry: Path, dataset: Dataset) -> None:
 
 
 def _read(entry: Path) -> Dataset | None:
-    """The entry mapped read-only, or None when it is missing, damaged or of another format."""
+    """Return an entry, mapped read-only; None if it is missing, damaged or of another format."""
     try:
         manifest = json.loads((entry / MANIFEST).read_text())
         facts = manifest["facts"]
@@ -135,7 +138,7 @@ def _map(entry: Path, name: str, about: dict[str, Any]) -> Any:
     path = entry / f"{name}.npy"
     if _crc_of_file(path) != about["crc32"]:
         raise ValueError(f"{path} is damaged")
-    # A plain view of the map: slices of np.memmap itself are slower and keep its type.
+    # A plain view of the mapping, since slices of np.memmap are slower and keep its type.
     array = np.asarray(np.load(path, mmap_mode="r"))
     if list(array.shape) != about["shape"]:
         raise ValueError(f"{path} has another shape")

@@ -46,7 +46,7 @@ def decode_folder(place: Path) -> Dataset:
 
 
 def decode_archive(archive: Path) -> Dataset:
-    """Nothing is extracted: regular members of the right names are read, the rest is skipped."""
+    """Read regular members with the expected names from the archive, without extracting it."""
     contents: dict[str, dict[str, Any]] = {}
     try:
         with tarfile.open(archive, "r:gz") as tar:

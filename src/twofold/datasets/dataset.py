@@ -1,4 +1,4 @@
-"""What a dataset is once decoded, and where one is found before that."""
+"""Decoded datasets, and their sources and copies on disk."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Dataset:
 
     @cached_property
     def statistics(self) -> Constants:
-        """Of the training images' channels. The cache has them ready."""
-        from twofold.datasets.statistics import as_tensor, channel_statistics  # takes torch
+        """Mean and deviation of the training images' channels. The cache stores them."""
+        from twofold.datasets.statistics import as_tensor, channel_statistics  # imports torch
 
         return channel_statistics(as_tensor(self.train.images))
 
@@ -47,25 +47,25 @@ class Copy:
     """One copy of a dataset on disk, found but not read."""
 
     where: Path  # for messages
-    files: tuple[Path, ...]  # a change in one of them asks for a new decoding
+    files: tuple[Path, ...]  # if one of them changes, the copy is decoded again
     decode: Callable[[], Dataset]
 
 
 @dataclass(frozen=True)
 class Source:
-    """All that is known of a dataset before it is read. One file of this package holds one."""
+    """The description of a dataset before it is read. A module of this package defines one."""
 
     name: str
     title: str
     files: str  # what `find` looks for, for messages
     find: Callable[[Path], Copy | None]
-    fetch: Callable[[Path], None] | None  # None: nobody may hand it out
+    fetch: Callable[[Path], None] | None  # None: it may not be redistributed
     digest: str | None  # of the published contents; None: it circulates in several versions
-    origin: str = ""  # where to ask for what cannot be fetched
+    origin: str = ""  # where to ask for a dataset that cannot be fetched
 
 
 def digest(dataset: Dataset) -> str:
-    """The sha256 of everything a decoded dataset holds."""
+    """Return the sha256 of all contents of a decoded dataset."""
     sha = hashlib.sha256("\n".join(dataset.class_names).encode())
     for split in (dataset.train, dataset.test):
         for array in (split.images, split.labels, split.coarse):

@@ -1,6 +1,7 @@
-"""Downloads: resumed where they stopped, verified, and moved into place only when whole.
+"""Downloads, which are resumed where they stopped, verified, and moved into place when complete.
 
-Only what the network or a server does wrong is a UserError here; an OSError is the disk's.
+In this module, a UserError reports a failure of the network or a server, and an OSError a failure
+of the disk.
 """
 
 from __future__ import annotations
@@ -19,17 +20,20 @@ from urllib.parse import urlsplit
 from twofold.errors import UserError
 
 TIMEOUT = 15.0  # seconds without an answer
-ATTEMPTS = 5  # at one address, while each brings some bytes
-PIP_TIMEOUT = 600.0  # seconds in all, for a wheel of 15 MB on a slow line
+ATTEMPTS = 5  # at one address, as long as each receives some bytes
+PIP_TIMEOUT = 600.0  # seconds in total, for a wheel of 15 MB on a slow line
 CHUNK = 1 << 18
 
 
 class _BrokenError(Exception):
-    """The network failed: another attempt or another address may do."""
+    """A failure of the network. A further attempt or a different address may succeed."""
 
 
 def download(urls: Sequence[str], target: Path, sha256: str) -> None:
-    """Bring `target` from the first address that has it; one process at a time (see locks)."""
+    """Download `target` from the first address that has it.
+
+    Only one process at a time may call this for a target: see `twofold.locks`.
+    """
     part = part_of(target)
     failures = []
     for url in urls:
@@ -47,7 +51,7 @@ def download(urls: Sequence[str], target: Path, sha256: str) -> None:
 
 
 def wheel(name: str, version: str, sha256: str, folder: Path) -> Path:
-    """A wheel from the package index that pip is set up for, brought into an empty folder."""
+    """Download a wheel from pip's package index into an empty folder."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     command += ["--no-input", "--no-deps", "--only-binary=:all:", "--retries=1"]
     command += [f"--timeout={TIMEOUT:.0f}", f"--dest={folder}", f"{name}=={version}"]
@@ -66,7 +70,7 @@ def wheel(name: str, version: str, sha256: str, folder: Path) -> Path:
 
 
 def part_of(target: Path) -> Path:
-    """Where a file grows until it is whole."""
+    """Return the path of a file while it is incomplete."""
     return target.with_name(f"{target.name}.part")
 
 
@@ -76,7 +80,7 @@ def sha256_of(path: Path) -> str:
 
 
 def _bring(url: str, part: Path) -> None:
-    """Complete `part`, again and again as long as the connection breaks after some progress."""
+    """Complete `part`; if the connection breaks after some progress, try again."""
     for attempt in range(1, ATTEMPTS + 1):
         before = _size(part)
         try:
@@ -94,11 +98,11 @@ def _size(path: Path) -> int:
 def _continue(url: str, part: Path) -> None:
     have = _size(part)
     response = _ask(url, have)
-    if response is None:  # nothing is left to send: the checksum decides
+    if response is None:  # the server has no more bytes, and the checksum will be verified
         return
     with response:
         if response.status != 206:
-            have = 0  # the server sends the whole file, whatever we asked for
+            have = 0  # the server ignored the range and sends the whole file
         elif not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
             raise _BrokenError("sent another range than asked for")
         _receive(response, part, have)
@@ -148,7 +152,7 @@ def _read(response: HTTPResponse) -> bytes:
 def _progress(
     name: str, host: str, have: int, total: int | None
 ) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, a line elsewhere; on stderr."""
+    """Show progress on stderr, as a bar on a terminal and as one line elsewhere."""
     if not sys.stderr.isatty():
         size = f" ({total / 1e6:,.1f} MB)" if total else ""
         print(f"fetching {name}{size} from {host}", file=sys.stderr)

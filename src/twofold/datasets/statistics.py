@@ -1,4 +1,4 @@
-"""What images are whitened with: the mean and the deviation of each channel."""
+"""The constants of whitening: the mean and the standard deviation of each channel."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-Constants = tuple[tuple[float, ...], tuple[float, ...]]  # mean and deviation of each, in 0..1
+Constants = tuple[tuple[float, ...], tuple[float, ...]]  # means and deviations, in 0..1
 
 
 def as_tensor(array: NDArray[np.uint8] | NDArray[np.int64]) -> Tensor:
-    """A tensor on the array's own memory. The cache is mapped read-only, and nobody writes."""
+    """Return a tensor that shares the array's memory, which may be mapped read-only."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         return torch.from_numpy(array)
 
 
 def channel_statistics(images: Tensor) -> Constants:
-    """Mean and deviation of each channel over all pixels, on the scale 0..1."""
+    """Return the mean and deviation of each channel over all pixels, on the scale 0..1."""
     channels = images.shape[-1]
     total = torch.zeros(2, channels, dtype=torch.float64)
-    for chunk in images.split(2000):  # a chunk fits the cache; a float copy of all would not
+    for chunk in images.split(2000):  # small enough for the processor's cache
         pixels = chunk.reshape(-1, channels).float().div_(255)
         total[0] += pixels.sum(0, dtype=torch.float64)
         total[1] += pixels.square().sum(0, dtype=torch.float64)

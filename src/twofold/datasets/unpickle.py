@@ -1,8 +1,8 @@
-"""Reads the publishers' pickles without running anything that they ask for.
+"""A reader of the publishers' pickles that runs no code of theirs.
 
-A pickle is a programme. Here it may build lists, dicts, strings and numbers, and arrays of numbers
-through the stand-ins below; numpy's own classes are never handed to it, for their `__setstate__`
-trusts what it is given (an array of objects could be made out of raw bytes).
+A pickle is a program. Here it can build lists, dicts, strings, numbers and, through the stand-ins
+below, arrays of numbers. It never gets numpy's own classes, since their `__setstate__` trusts its
+input: it would build an array of objects from raw bytes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _NUMBERS = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
 
 
 def read(stream: IO[bytes], where: str, keys: tuple[str, ...]) -> dict[str, Any]:
-    """The dict that a pickle holds, which must have these keys; `where` names it in messages."""
+    """Return the dict of a pickle, which must have these keys; `where` names it in messages."""
     try:
         content = _Unpickler(stream, where).load()
     except UserError:
         raise
-    except Exception as error:  # garbage may raise anything, as the pickle module warns
+    except Exception as error:  # a damaged pickle may raise any error
         why = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"{where}: cannot be read as a pickle of arrays ({why})") from error
     if not isinstance(content, dict):
@@ -39,12 +39,12 @@ def read(stream: IO[bytes], where: str, keys: tuple[str, ...]) -> dict[str, Any]
 
 
 def text(value: str | bytes) -> str:
-    """A string of Python 2 or 3."""
+    """Return a string of Python 2 or 3 as text."""
     return value.decode("latin1") if isinstance(value, bytes) else value
 
 
 def integers(value: object, where: str) -> NDArray[np.int64]:
-    """A list or array of whole numbers from a pickle, as an array."""
+    """Return a list or array of whole numbers from a pickle as an array."""
     try:
         array = np.asarray(value)
     except (ValueError, TypeError, RecursionError):
@@ -56,14 +56,14 @@ def integers(value: object, where: str) -> NDArray[np.int64]:
 
 class _Unpickler(pickle.Unpickler):
     def __init__(self, stream: IO[bytes], where: str) -> None:
-        # Python 2 did not say how its strings are encoded: they stay bytes.
+        # Python 2 does not record how its strings are encoded, so they stay bytes.
         super().__init__(stream, encoding="bytes")
         self._where = where
 
     def find_class(self, module: str, name: str, /) -> Any:
         known = module.replace("numpy._core", "numpy.core", 1), name
         if known not in _ALLOWED:
-            # What a pickle says may hold anything; it is to stay on one line of a terminal.
+            # The name may contain any characters, and the message must stay on one line.
             said = f"{module}.{name}".encode("unicode_escape").decode()
             raise UserError(
                 f"{self._where}: holds {said}: refused, a data pickle may hold only numpy arrays"
@@ -72,7 +72,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 class _Call:
-    """What a pickle gets for a name: it can be called, and not be changed nor subclassed."""
+    """A callable that a pickle gets for a name, and that it cannot change or subclass."""
 
     __slots__ = ("_function",)
 
@@ -87,7 +87,7 @@ class _Call:
 
 
 class _Dtype:
-    """Stands in for numpy.dtype; only kinds of numbers pass."""
+    """A stand-in for numpy.dtype that accepts only types of numbers."""
 
     def __init__(self, code: str | bytes, *_: object) -> None:
         if not _NUMBERS.fullmatch(text(code)):
@@ -99,7 +99,7 @@ class _Dtype:
 
 
 class _Array:
-    """Stands in for an array that is being built; np.asarray gives the array."""
+    """A stand-in for an array that is being built; np.asarray returns the array."""
 
     def __init__(self) -> None:
         self._numpy: NDArray[Any] = np.empty(0)
@@ -116,7 +116,7 @@ def _array(raw: bytes, dtype: _Dtype, shape: tuple[int, ...], order: Any) -> NDA
     if not isinstance(raw, bytes | bytearray):
         raise pickle.UnpicklingError("holds an array that is not made of bytes")
     array: NDArray[Any] = np.frombuffer(raw, dtype.numpy).reshape(shape, order=text(order))  # type: ignore[call-overload]
-    if array.shape != shape:  # reshape makes up for what is left out
+    if array.shape != shape:  # the shape had a -1, which reshape filled in
         raise pickle.UnpicklingError(f"holds an array of shape {shape}")
     return array
 
@@ -126,14 +126,14 @@ def _scalar(dtype: _Dtype, raw: bytes) -> Any:
 
 
 def _encode(characters: str, encoding: str | bytes) -> bytes:
-    """How Python 3 writes bytes into a pickle that Python 2 can read."""
+    """Return the bytes that Python 3 wrote as text into a pickle for Python 2."""
     if text(encoding) != "latin1":
         raise pickle.UnpicklingError(f"holds bytes encoded as {text(encoding)}")
     return characters.encode("latin1")
 
 
 def _uncallable(*_: object) -> None:
-    """numpy.ndarray is named in each array's pickle, and never called by it."""
+    """Refuse a call of numpy.ndarray, which the pickle of an array names but never calls."""
     raise pickle.UnpicklingError("calls numpy.ndarray")
 
 

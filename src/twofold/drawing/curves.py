@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from twofold.errors import UserError
+from twofold.statistics import means_and_errors
 
 Array = NDArray[np.floating[Any]]
 
@@ -35,10 +36,10 @@ def mean_curve(values: ArrayLike) -> Curve:
     """
     table = np.asarray(values, float)
     evaluated = ~np.isnan(table).any(axis=0)
-    kept, count = table[:, evaluated], len(table)
-    mean = kept.mean(axis=0)
-    error = kept.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.zeros_like(mean)
-    return Curve(np.flatnonzero(evaluated) + 1.0, mean, error)
+    mean, error = means_and_errors(table[:, evaluated])
+    return Curve(
+        np.flatnonzero(evaluated) + 1.0, mean, np.zeros_like(mean) if error is None else error
+    )
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Continual evaluation, and the metrics made from its curves."""
+"""Continual evaluation, and the measures computed from its curves."""

@@ -17,13 +17,14 @@ from twofold.memory import sample
 from twofold.models import FlatModel
 from twofold.streams import stream
 
-Compared = list[tuple[Tensor, Tensor]]  # predictions made both ways
+Compared = list[tuple[Tensor, Tensor]]  # quick and sure predictions
 
 
 class Evaluator:
-    """Evaluates a network on test images that are drawn once per run.
+    """The evaluation of a network on test images that are drawn once per run.
 
-    precision: of the forward pass. Whole test sets, and so AVG, are evaluated in fp32 in any case.
+    precision: the precision of the forward pass. Whole test sets, and therefore AVG, are always
+        evaluated in fp32.
     """
 
     def __init__(
@@ -41,20 +42,20 @@ class Evaluator:
         self._exact = exact(net, few)
         self._rounded = rounded(net, few, self._exact) if precision == "bf16" else None
         self.audit = Audit()
-        self._compared: list[Compared] | None = None  # by each `subset` of `one_evaluation`
-        # Next to a convolution, whitening images anew costs nothing; next to an MLP it would show.
+        self._compared: list[Compared] | None = None  # per call of `subset` in `one_evaluation`
+        # Whitening images again takes no time beside a convolution, but does beside an MLP.
         self._keeps = not net.has_convolutions
         self._kept: dict[int, Batch] = {}
 
     @contextmanager
     def one_evaluation(self) -> Iterator[None]:
-        """Count as one evaluation in the audit: several weights of one iteration."""
+        """Count several evaluations, of different weights in one iteration, as one in the audit."""
         self._compared = compared = list[Compared]()
         try:
             yield
         finally:
             self._compared = None
-        if compared:  # else whole test sets were evaluated, in fp32
+        if compared:  # otherwise, whole test sets were evaluated in fp32
             self.audit.finish([pair for part in compared for pair in part])
 
     def subset(self, tasks: int, scores: Scores) -> Tensor:
@@ -88,7 +89,7 @@ class Evaluator:
         return torch.stack(results)
 
     def _drawn(self, task: int) -> Batch:
-        """Return the images of a task for evaluation after every iteration."""
+        """Return the images of a task that are evaluated after every iteration."""
         if task in self._kept:
             return self._kept[task]
         random = stream(self._seed, "evaluation", task)
@@ -98,7 +99,7 @@ class Evaluator:
         return batch
 
     def state(self) -> dict[str, Any]:
-        """Return what evaluation in bf16 has learned of its errors; nothing in fp32."""
+        """Return the audit of evaluation in bf16; nothing in fp32."""
         return dataclasses.asdict(self.audit) if self._rounded is not None else {}
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -1,10 +1,10 @@
-"""What a trajectory is worth beyond MIN and AVG, from the same curves. See docs/measures.md.
+"""Measures of a run, computed from its accuracy curves. See docs/measures.md.
 
-Task i is learned until b_i iterations of the run are done; a_i(n) is the accuracy on it after
-iteration n, in percent, on the images of continual evaluation. T tasks.
+There are T tasks. Task i ends after b_i iterations of the run. a_i(n) is the accuracy on task i
+after iteration n, in percent, on the images of continual evaluation.
 
-A measure is None where it has no meaning (one task has no gap) or too little was evaluated. To add
-one, write a function: the first paragraph of its docstring explains it wherever it is shown.
+A measure is None if it is undefined (a single task has no gap) or if too little was evaluated. To
+add a measure, write a function. Tables and pages show the first paragraph of its docstring.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from scipy.ndimage import maximum_filter1d
 
 from twofold.evaluation.metrics import average_accuracy, minimum_accuracies
 
-TOLERANCE = 1.0  # points below its accuracy at a switch, within which an old task is recovered
-REACHED = 0.9  # of the accuracy at its own end, with which a new task counts as learned
-SHOTS = 10  # iterations of the learning curve area: A-GEM's beta
+TOLERANCE = 1.0  # a task has recovered within this many points of its accuracy at the switch
+REACHED = 0.9  # a new task counts as learned with this share of the accuracy at its own end
+SHOTS = 10  # iterations of the learning curve area (beta in the A-GEM paper)
 ROUNDING = 1e-4  # accuracies are recorded in single precision
 
 
 class Trajectory:
-    """The accuracies of a run as they went.
+    """The accuracies of a run over its iterations.
 
     task: the task (from 1) that was being learned at each iteration.
-    accuracy: a row an iteration, a column a task; NaN where it was not evaluated. (The last
-        iteration of every task always is.)
-    final: [k][i]: on the whole test set of task i+1, after task k+1.
+    accuracy: a row per iteration and a column per task, NaN where it was not evaluated. (The last
+        iteration of every task is always evaluated.)
+    final: [k][i] is the accuracy on the whole test set of task i+1, after task k+1.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Trajectory:
 
     @cached_property
     def complete(self) -> NDArray[np.float64]:
-        """The accuracies from each task's first iteration on, straight between evaluations."""
+        """The accuracies from each task's first iteration on, interpolated linearly."""
         rows = np.arange(len(self.task))
         filled = np.full_like(self.accuracy, np.nan)
         for i, column in enumerate(self.accuracy.T):
@@ -62,20 +62,20 @@ class Trajectory:
         return filled
 
     def of_task(self, k: int) -> NDArray[np.float64]:
-        """a_k while task k is learned."""
+        """Return a_k during task k."""
         own: NDArray[np.float64] = self.accuracy[self.task == k, k - 1]
         return own
 
 
 @dataclass(frozen=True)
 class Gap:
-    """What a task switch did to one old task."""
+    """The effect of a task switch on one old task."""
 
     switch: int  # b_j: the iterations done when the new task began
     task: int  # the old task i, from 1
     depth: float  # points: a_i(b_j) minus the lowest accuracy from the switch on
-    lowest_at: int  # iterations after the switch at which it was lowest; 0 if it never fell
-    recovery: int | None  # iterations after the switch until it was back; None if it never was
+    lowest_at: int  # iterations from the switch to the lowest accuracy; 0 if it never fell
+    recovery: int | None  # iterations from the switch to recovery; None without recovery
     before: float  # a_i(b_j)
     length: int  # iterations from this switch to the next one, or to the end
 
@@ -86,12 +86,12 @@ def gaps(
     window: int | None = None,
     tolerance: float = TOLERANCE,
 ) -> list[Gap]:
-    """Of every switch and every task learned before it, as far as it was evaluated.
+    """Return the gap of every switch and every evaluated task before it.
 
-    window: how many iterations after the switch the lowest point is looked for; None: until the
-        next switch, since a gap that comes late is a gap.
-    tolerance: a task is back when, after its lowest point, it is at most so many points below
-        a_i(b_j). One that never fell further is back after 0 iterations.
+    window: within how many iterations after the switch the lowest accuracy is searched; None for
+        all until the next switch, since a gap may come late.
+    tolerance: a task has recovered when, after its lowest accuracy, it is at most this many points
+        below a_i(b_j). A task that never fell further recovers after 0 iterations.
     """
     learned, curves = np.asarray(task, int), np.asarray(accuracy, float)
     found = []
@@ -108,7 +108,7 @@ def gaps(
 def _gap(
     switch: int, task: int, curve: NDArray[np.float64], window: int | None, tolerance: float
 ) -> Gap:
-    """From a curve that begins with a_i(b_j)."""
+    """Return the gap in a curve that begins with a_i(b_j)."""
     lowest_at = int(np.nanargmin(curve if window is None else curve[: window + 1]))
     depth = float(curve[0] - curve[lowest_at])
     allowed, recovery = tolerance + ROUNDING, None
@@ -128,13 +128,13 @@ Function = Callable[[Trajectory], float | None]
 
 @dataclass(frozen=True)
 class Measure:
-    """A number made of a trajectory, and what is said of it wherever it is shown."""
+    """A number computed from a trajectory, with its title, unit and explanation."""
 
     title: str
     unit: Unit
     better: Better
-    thinned: Thinned  # what it is where not every iteration was evaluated
-    whole: bool  # whether it is of the whole test sets, or of the images of continual evaluation
+    thinned: Thinned  # its meaning if not every iteration was evaluated
+    whole: bool  # whether it uses whole test sets instead of the images of continual evaluation
     explanation: str
     of: Function
 
@@ -145,7 +145,7 @@ MEASURES: dict[str, Measure] = {}  # by key, in the order in which they are show
 def measures(
     task: ArrayLike, accuracy: ArrayLike, final: Sequence[Sequence[float]]
 ) -> dict[str, float | None]:
-    """All of a run, by key. The arguments are those of `Trajectory`."""
+    """Return all measures of a run by key. The arguments are those of `Trajectory`."""
     trajectory = Trajectory(task, accuracy, final)
     return {key: measure.of(trajectory) for key, measure in MEASURES.items()}
 
@@ -153,7 +153,7 @@ def measures(
 def measure(
     key: str, title: str, unit: Unit, better: Better, thinned: Thinned, whole: bool = False
 ) -> Callable[[Function], Function]:
-    """A decorator that makes a function one of the `MEASURES`."""
+    """Return a decorator that adds a function to `MEASURES`."""
 
     def add(function: Function) -> Function:
         about = " ".join(inspect.cleandoc(function.__doc__ or "").partition("\n\n")[0].split())
@@ -165,7 +165,7 @@ def measure(
 
 @measure("min", "MIN", "percent", "higher", "upper bound")
 def minimum(run: Trajectory) -> float | None:
-    """Lowest accuracy of a task after it was learned; mean over all tasks but the last.
+    """Lowest accuracy of a task after it was learned; mean over all tasks except for the last.
 
     1/(T-1) sum_{i<T} min_{n>b_i} a_i(n)
     """
@@ -180,8 +180,8 @@ def average(run: Trajectory) -> float | None:
 
 @measure("residual", "residual", "points", "lower", "lower bound")
 def residual(run: Trajectory) -> float | None:
-    """Accuracy of old tasks at the end, minus MIN, on the same images: what they lost only for a
-    while, or had not learned when the next task came.
+    """Accuracy of old tasks at the end minus MIN, on the same images. It is the accuracy that old
+    tasks lost only temporarily, or had not yet reached when the next task began.
 
     1/(T-1) sum_{i<T} [a_i(b_T) - min_{n>b_i} a_i(n)]
     """
@@ -190,7 +190,8 @@ def residual(run: Trajectory) -> float | None:
 
 @measure("wc_acc", "WC-ACC", "percent", "higher", "upper bound")
 def worst_case_accuracy(run: Trajectory) -> float | None:
-    """Worst-case accuracy: 1/T of the last task's accuracy at the end plus 1-1/T of MIN.
+    """Worst-case accuracy: the last task's accuracy at the end, weighted by 1/T, plus MIN, weighted
+    by 1-1/T.
 
     1/T [a_T(b_T) + sum_{i<T} min_{n>b_i} a_i(n)]
     """
@@ -199,8 +200,8 @@ def worst_case_accuracy(run: Trajectory) -> float | None:
 
 @measure("gap_depth", "gap depth", "points", "lower", "lower bound")
 def gap_depth(run: Trajectory) -> float | None:
-    """How far an old task falls, at most, below its accuracy at a switch before the next switch;
-    mean over switches and old tasks.
+    """Largest fall of an old task below its accuracy at a switch, until the next switch; mean over
+    switches and old tasks.
 
     mean_{i<=j<T} [a_i(b_j) - min_{b_j<=n<=b_{j+1}} a_i(n)]
     """
@@ -209,8 +210,8 @@ def gap_depth(run: Trajectory) -> float | None:
 
 @measure("gap_area", "gap area", "points", "lower", "approximate")
 def gap_area(run: Trajectory) -> float | None:
-    """How far an old task is, on average, below its accuracy at a switch until the next switch;
-    mean over switches and old tasks.
+    """Average distance of an old task below its accuracy at a switch, until the next switch; mean
+    over switches and old tasks. Above that accuracy, the distance is 0.
 
     mean_{i<=j<T} mean_{b_j<n<=b_{j+1}} [a_i(b_j) - a_i(n)]_+
     """
@@ -224,16 +225,16 @@ def gap_area(run: Trajectory) -> float | None:
 
 @measure("recovery", "recovery", "iterations", "lower", "approximate")
 def recovery(run: Trajectory) -> float | None:
-    """Iterations from a switch until an old task, past its lowest point, is back within 1 point of
-    its accuracy at the switch: 0 if it never fell further, and all until the next switch if it was
-    not back by then; mean over switches and old tasks.
+    """Iterations from a switch until an old task, after its lowest accuracy, is within 1 point of
+    its accuracy at the switch; mean over switches and old tasks. It is 0 for a task that never fell
+    further, and the number of iterations until the next switch for a task that did not recover.
     """
     return _mean(gap.length if gap.recovery is None else gap.recovery for gap in run.gaps)
 
 
 @measure("recovered", "recovered", "percent", "higher", "approximate")
 def recovered(run: Trajectory) -> float | None:
-    """Share of switches and old tasks that were back before the next switch."""
+    """Share of old tasks that recovered before the next switch, over all switches."""
     return _mean(0.0 if gap.recovery is None else 100.0 for gap in run.gaps)
 
 
@@ -249,14 +250,14 @@ def windowed_forgetting_10(run: Trajectory) -> float | None:
 
 @measure("wf100", "WF100", "points", "lower", "lower bound")
 def windowed_forgetting_100(run: Trajectory) -> float | None:
-    """The same within any 100 iterations."""
+    """Windowed forgetting within any 100 iterations instead of 10."""
     return _mean(_largest_fall(column, 100) for column in run.accuracy.T)
 
 
 @measure("wp10", "WP10", "points", "higher", "lower bound")
 def windowed_plasticity_10(run: Trajectory) -> float | None:
     """Windowed plasticity: the largest rise of a task's accuracy within any 10 iterations; mean
-    over tasks. A rise out of a gap counts, too.
+    over tasks. The recovery from a gap counts as a rise.
 
     1/T sum_i max_{n-w<m<=n} [a_i(n) - a_i(m)]
     """
@@ -265,22 +266,24 @@ def windowed_plasticity_10(run: Trajectory) -> float | None:
 
 @measure("wp100", "WP100", "points", "higher", "lower bound")
 def windowed_plasticity_100(run: Trajectory) -> float | None:
-    """The same within any 100 iterations."""
+    """Windowed plasticity within any 100 iterations instead of 10."""
     return _mean(_largest_fall(-column, 100) for column in run.accuracy.T)
 
 
 @measure("aaa", "AAA", "percent", "higher", "approximate")
 def anytime_accuracy(run: Trajectory) -> float | None:
-    """Average anytime accuracy: the mean over the tasks seen so far, averaged over all iterations.
+    """Average anytime accuracy: the mean accuracy on the tasks seen so far, averaged over all
+    iterations.
 
-    1/b_T sum_n 1/k sum_{i<=k} a_i(n), with k the task that is learned at n
+    1/b_T sum_n 1/k sum_{i<=k} a_i(n), where k is the task that is learned at n
     """
     return _mean(np.nanmean(run.complete, axis=1))
 
 
 @measure("lca", "LCA", "percent", "higher", "unaffected")
 def learning_curve_area(run: Trajectory) -> float | None:
-    """Learning curve area: a task's accuracy over its own first 10 iterations; mean over tasks.
+    """Learning curve area: the mean accuracy of a task in its own first 10 iterations; mean over
+    tasks.
 
     1/T sum_k 1/beta sum_{b=1}^beta a_k(b_{k-1}+b)
     """
@@ -290,8 +293,9 @@ def learning_curve_area(run: Trajectory) -> float | None:
 
 @measure("forgetting", "forgetting", "points", "lower", "unaffected", whole=True)
 def forgetting(run: Trajectory) -> float | None:
-    """Best accuracy of a task at the end of any task but the last, minus its last accuracy, on the
-    whole test sets (Chaudhry et al.); mean over all tasks but the last.
+    """Best accuracy of a task at the end of any task except for the last, minus its accuracy at the
+    end of the run, on the whole test sets (Chaudhry et al.); mean over all tasks except for the
+    last.
 
     1/(T-1) sum_{i<T} [max_{i<=k<T} a_i(b_k) - a_i(b_T)]
     """
@@ -301,8 +305,8 @@ def forgetting(run: Trajectory) -> float | None:
 
 @measure("bwt", "BWT", "points", "higher", "unaffected", whole=True)
 def backward_transfer(run: Trajectory) -> float | None:
-    """Backward transfer: a task's accuracy at the end minus that right after it was learned, on the
-    whole test sets; mean over all tasks but the last.
+    """Backward transfer: a task's accuracy at the end of the run minus its accuracy right after it
+    was learned, on the whole test sets; mean over all tasks except for the last.
 
     1/(T-1) sum_{i<T} [a_i(b_T) - a_i(b_i)]
     """
@@ -312,8 +316,9 @@ def backward_transfer(run: Trajectory) -> float | None:
 
 @measure("new_speed", "new task at 90%", "iterations", "lower", "upper bound")
 def new_task_speed(run: Trajectory) -> float | None:
-    """Iterations until a new task has 90% of the accuracy that it has at its own end; mean over all
-    tasks but the first. Read it with the next: who learns little has learned it soon.
+    """Iterations until a new task has 90% of its accuracy at its own end; mean over all tasks
+    except for the first. It is also low for a method that learns little, so read it together with
+    the new-task accuracy.
 
     1/(T-1) sum_{k>1} min {n: a_k(b_{k-1}+n) >= 0.9 a_k(b_k)}
     """
@@ -326,8 +331,8 @@ def new_task_speed(run: Trajectory) -> float | None:
 
 @measure("new_accuracy", "new-task accuracy", "percent", "higher", "unaffected", whole=True)
 def new_task_accuracy(run: Trajectory) -> float | None:
-    """Accuracy of a new task at its own end, on the whole test set; mean over all tasks but the
-    first.
+    """Accuracy of a new task at its own end, on the whole test set; mean over all tasks except for
+    the first.
 
     1/(T-1) sum_{k>1} a_k(b_k)
     """
@@ -335,12 +340,15 @@ def new_task_accuracy(run: Trajectory) -> float | None:
 
 
 def _largest_fall(curve: NDArray[np.float64], window: int) -> float:
-    """Between evaluations among any `window` iterations in a row; NaN if no two are that close."""
+    """Return the largest fall within any `window` iterations.
+
+    It is NaN if no two evaluations are that close.
+    """
     known = np.isfinite(curve)
     if not (np.diff(np.flatnonzero(known)) < window).any():
         return np.nan
     values = np.where(known, curve, -np.inf)
-    # The highest of the last `window` iterations, this one included: what only rises falls by 0.
+    # The highest of the last `window` iterations includes this one, so a rising curve falls by 0.
     highest = maximum_filter1d(values, window, origin=(window - 1) // 2, mode="nearest")
     return float((highest - curve)[known].max())
 
@@ -354,6 +362,6 @@ def _last(curve: NDArray[np.float64]) -> float:
 
 
 def _mean(values: Iterable[float]) -> float | None:
-    """None where there is nothing to average, or some of it is missing."""
+    """Return the mean; None if there are no values or some are missing."""
     mean = float(np.mean(list(values) or np.nan))
     return mean if np.isfinite(mean) else None

@@ -7,17 +7,17 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def average_accuracy(final: ArrayLike) -> float:
-    """avg-ACC: the mean over tasks of the final model's accuracy on each one's test set."""
+    """Return avg-ACC, the mean over tasks of the final model's accuracy on the task's test set."""
     return float(np.mean(np.asarray(final, float)))
 
 
 def minimum_accuracies(task: ArrayLike, accuracy: ArrayLike) -> NDArray[np.float64]:
-    """min-ACC of each task but the last: its lowest accuracy while later tasks are learned.
+    """Return min-ACC of each task except for the last: its lowest accuracy during later tasks.
 
     task: the task (from 1) that was being learned at each evaluation.
-    accuracy: a row an evaluation, a column a task; NaN where it was not evaluated.
+    accuracy: a row per evaluation and a column per task, NaN where it was not evaluated.
 
-    The first evaluation that counts for task k is that after the first update on task k+1.
+    The first evaluation that counts for task k is the one after the first update on task k+1.
     """
     learned, curves = np.asarray(task), np.asarray(accuracy, float)
     return np.array(
@@ -26,6 +26,6 @@ def minimum_accuracies(task: ArrayLike, accuracy: ArrayLike) -> NDArray[np.float
 
 
 def average_minimum_accuracy(task: ArrayLike, accuracy: ArrayLike) -> float | None:
-    """avg-min-ACC: the mean of min-ACC over all tasks but the last. None with a single task."""
+    """Return avg-min-ACC, the mean of min-ACC over tasks; None with a single task."""
     minima = minimum_accuracies(task, accuracy)
     return float(minima.mean()) if len(minima) else None

@@ -1,7 +1,7 @@
-"""How predictions are made from images: exactly, or faster with a check of those that are close.
+"""Predictions from images: exact ones, and faster ones in which close calls are recomputed.
 
-A faster way of computing the same logits rounds differently, and can change a prediction only
-where the two largest logits are close. Those images are looked at again by a slower predictor.
+A faster computation of the same logits rounds differently. This can change a prediction only if
+the two largest logits are close. A slower predictor recomputes the predictions of such images.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from twofold.models.inference import ChangedError, Inference
 
 Scores = Callable[[Tensor], Tensor]  # from logits to scores; the largest is the prediction
 
-CLOSE_FP32 = 1e-5  # folding changes logits by some 1e-6 of the largest
-CLOSE_BF16 = 0.01  # some ten times the median error seen on trained networks
-FAR = 30  # margins: with our networks rounding does not get there, even on blank images
+CLOSE_FP32 = 1e-5  # folding changes logits by about 1e-6 of the largest
+CLOSE_BF16 = 0.01  # about ten times the median error on trained networks
+FAR = 30  # margins: more than rounding in the package's networks, even on blank images
 AUDIT_EVERY = 100  # evaluations
 PIXELS = 50 * 32 * 32  # in a chunk in fp32
 
 
 class Predictor(Protocol):
-    """The classes predicted for images, by the network's weights as they are now."""
+    """A function that predicts the classes of images with the network's current weights."""
 
     def __call__(self, x: Tensor, scores: Scores) -> Tensor: ...
 
 
 @dataclass(frozen=True)
 class Plain:
-    """The network itself, in chunks."""
+    """The predictions of the network itself, computed in chunks."""
 
     net: FlatModel
     chunk: int
@@ -46,10 +46,10 @@ class Plain:
 
 @dataclass
 class Checked:
-    """A copy of the network that is faster, and for close images a predictor that is sure.
+    """The predictions of a faster copy of the network, and of a sure predictor for close images.
 
-    margin: images are close whose two largest logits differ by no more than this share of the
-        largest (in size).
+    margin: an image is close if its two largest logits differ by at most this share of the logit
+        with the largest absolute value.
     """
 
     quick: Inference
@@ -70,7 +70,7 @@ class Checked:
         if logits.shape[1] < 2:
             return logits.argmax(1)
         (first, second), (predicted, _) = (top.unbind(1) for top in logits.topk(2))
-        # Said so that what is not a number is close, too.
+        # Negated, so that images with NaN logits are close as well.
         close = (~(first - second > self.margin * logits.abs().amax(1))).nonzero().flatten()
         if len(close):
             predicted[close] = self.sure(x[close], scores)
@@ -79,21 +79,21 @@ class Checked:
 
 @dataclass
 class Audit:
-    """How often quick predictions were compared with sure ones, and what was found."""
+    """The number of comparisons of quick with sure predictions, and their differences."""
 
     evaluations: int = 0
     audits: int = 0
     images: int = 0  # compared
-    differences: int = 0  # predictions among them that were not the same
-    margin: float = CLOSE_BF16  # in force; doubled after an audit that finds a difference
+    differences: int = 0  # images with different predictions
+    margin: float = CLOSE_BF16  # doubled after an audit that finds a difference
 
     @property
     def due(self) -> bool:
-        """Of the first evaluation, and of every hundredth after it."""
+        """Whether to audit this evaluation: the first, and every hundredth after it."""
         return self.evaluations % AUDIT_EVERY == 0
 
     def finish(self, compared: list[tuple[Tensor, Tensor]]) -> None:
-        """An evaluation is over, and these pairs of predictions were compared in it."""
+        """Count an evaluation, with the pairs of predictions that were compared in it."""
         self.evaluations += 1
         if compared:
             different = sum(int((quick != sure).sum()) for quick, sure in compared)
@@ -104,10 +104,10 @@ class Audit:
 
 
 def exact(net: FlatModel, sample: Tensor) -> Predictor:
-    """The network's own predictions, as fast as they can be had. `sample`: a few of its inputs."""
+    """Return the fastest predictor that equals the network. `sample` has a few of its inputs."""
     chunk = chunk_size(net, sample)
     plain = Plain(net, chunk)
-    if not net.has_batch_norm or net.values.device.type != "cpu":  # nothing to gain
+    if not net.has_batch_norm or net.values.device.type != "cpu":  # folding is not faster
         return plain
     if net.keeps_state:  # a copy would not follow it
         return plain
@@ -117,12 +117,12 @@ def exact(net: FlatModel, sample: Tensor) -> Predictor:
 
 
 def rounded(net: FlatModel, sample: Tensor, sure: Predictor) -> Checked | None:
-    """Predictions in bf16; those that are close are left to a sure predictor.
+    """Return a predictor in bf16 that leaves close images to a sure predictor.
 
-    None for a network that can't be computed so.
+    It is None for a network that cannot be computed in bf16.
     """
     dtype = torch.bfloat16
-    # What is misread is so in fp32 as well, where it shows: rounding hides less.
+    # A misread network is wrong in fp32 as well, where rounding errors hide less.
     read = not net.keeps_state and _agree(net, sample, torch.float32, CLOSE_FP32)
     if not read or not _agree(net, sample, dtype, CLOSE_BF16):
         return None
@@ -130,7 +130,10 @@ def rounded(net: FlatModel, sample: Tensor, sure: Predictor) -> Checked | None:
 
 
 def chunk_size(net: FlatModel, sample: Tensor, dtype: torch.dtype = torch.float32) -> int:
-    """How many images at once: convolutions run fastest where their activations fit the cache."""
+    """Return how many images to compute at once.
+
+    Convolutions are fastest if their activations fit into the processor's cache.
+    """
     if sample.dim() == 4 and net.has_convolutions and sample.device.type == "cpu":
         pixels = PIXELS * torch.float32.itemsize // dtype.itemsize
         return max(1, pixels // sample[0, 0].numel())
@@ -139,7 +142,7 @@ def chunk_size(net: FlatModel, sample: Tensor, dtype: torch.dtype = torch.float3
 
 @torch.no_grad()
 def _agree(net: FlatModel, sample: Tensor, dtype: torch.dtype, margin: float) -> bool:
-    """Whether `Inference` computes what such a network does: it may have misread it."""
+    """Tell whether `Inference`, which may misread a network, agrees with it on a sample."""
     try:
         other = FlatModel(net.copy(), net.values.device)
         quick = Inference(other, dtype)
@@ -148,27 +151,26 @@ def _agree(net: FlatModel, sample: Tensor, dtype: torch.dtype, margin: float) ->
         logits = other(sample)
         error = (quick(sample) - logits).abs().max()
         return bool(error <= FAR * margin * logits.abs().max())
-    except Exception:  # in a network of the user's, anything can happen
+    except Exception:  # the user's network may raise any error
         return False
 
 
 def _move(net: FlatModel, sample: Tensor) -> None:
-    """Weights and statistics as training may leave them; and evaluation mode.
+    """Change weights and statistics as training may do, and switch to evaluation mode.
 
-    At the start every batch norm is nearly the identity: a copy that lost one would compute the
-    same.
+    Before training, every batch norm is nearly the identity, so a copy without it would agree.
     """
     random = torch.Generator(net.values.device).manual_seed(0)
     for tensor in (net.values, *net.buffers()):
         if tensor.is_floating_point():
             tensor.mul_(torch.empty_like(tensor).uniform_(0.5, 1.5, generator=random))
     noise = torch.empty_like(net.values).normal_(std=0.01, generator=random)
-    net.values.add_(noise)  # a layer that is all 0 would hide those before it
-    net.module.eval()  # for the rest of it: dropout would draw numbers
+    net.values.add_(noise)  # a layer of zeros would hide the layers before it
+    net.module.eval()  # dropout must not draw
     momenta = [norm.momentum for norm in net.batch_norms]
     for norm in net.batch_norms:
         norm.train()
-        norm.momentum = 1.0  # takes the sample's statistics; made up, they could silence it
+        norm.momentum = 1.0  # use the sample's statistics: random ones could silence the network
     net(sample)
     net.module.eval()
     for norm, momentum in zip(net.batch_norms, momenta, strict=True):

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from twofold.errors import UserError
 
-LARGEST = 10**9  # iterations; a longer number is a slip of the keyboard
+LARGEST = 10**9  # iterations; a larger number is a typing error
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """After each of a task's first `dense` iterations, and then after every `sparse`-th."""
+    """Evaluations after each of a task's first `dense` iterations, then after every `sparse`-th."""
 
     dense: int
     sparse: int
@@ -36,18 +36,18 @@ class Schedule:
 
     @property
     def text(self) -> str:
-        """The one text for it."""
+        """The canonical text of this schedule."""
         if self.dense:
             return f"dense:{self.dense}:{self.sparse}"
         return "every" if self.complete else f"every:{self.sparse}"
 
     @property
     def complete(self) -> bool:
-        """Whether no iteration is left out."""
+        """Whether every iteration is evaluated."""
         return self.sparse == 1
 
     def due(self, n: int) -> bool:
-        """Tell whether to evaluate after a task's n-th iteration. (After the last one, always.)"""
+        """Tell whether to evaluate after a task's n-th iteration; the last is always evaluated."""
         return n <= self.dense or n % self.sparse == 0
 
     def count(self, iterations: int) -> int:

@@ -1,1 +1,1 @@
-"""Runs: their configuration, their folders, and the processes that make them."""
+"""Runs: their configuration, their folders, and the processes that train them."""

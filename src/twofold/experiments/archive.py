@@ -7,7 +7,7 @@
     ARCHIVE/.next/           new files, whole, while they are moved into place
 
 Runs are added and never removed. The new files are written into a folder under a different name,
-which is renamed to `.next`. From then on they count, wherever the move is interrupted.
+which is renamed to `.next`. From then on they are valid, even if moving them is interrupted.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ FORMAT, KIND = 2, "archive"
 MARK, RUNS, CURVES, CHECKSUMS = "store.json", "runs.jsonl", "curves.parquet", "checksums.json"
 NEXT = ".next"
 NAMES = b"twofold.runs"  # in the metadata of the Parquet file: the run of each row group
-RUN = "run"  # the column that tells other programs the same
-ATTEMPTS = 5  # at files that another process is replacing
+RUN = "run"  # the column with the run's name, for other programs
+ATTEMPTS = 5  # to read files that a different process is replacing
 
 # The columns that tables, measures, figures and the page read, and how much longer a projection
-# made the step. All rows are kept, and no value is rounded.
+# made the step (`norm_ratio`). All rows are kept, and no value is rounded.
 FIRST = ("iteration", "task", "projected", "norm_ratio")
 KEPT = re.compile(rf"{'|'.join(FIRST)}|(raw_)?accuracy_\d+")
 
@@ -76,11 +76,11 @@ class Archive:
         return Entry(name, line["config"], line["summary"], read)
 
     def columns(self, name: str) -> StoredColumns:
-        """The curves of a run, read when they are first needed."""
+        """Return the curves of a run, which are read when they are first needed."""
         return StoredColumns(str(self.folder / name), self.entry(name).read)
 
     def add(self, entries: Iterable[Entry]) -> list[str]:
-        """Add the runs that are not there yet; return their names."""
+        """Add the runs that the archive does not have yet, and return their names."""
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
         with writing(self.folder), locked(self.folder / ".lock"):
@@ -95,7 +95,7 @@ class Archive:
         return sorted(entry.name for entry in new.values())
 
     def damaged(self, names: Iterable[str]) -> dict[str, str]:
-        """Return what is wrong with each damaged run of these."""
+        """Return what is wrong with each damaged run among these."""
         if self._sound():
             return {}
         found = {}
@@ -108,7 +108,7 @@ class Archive:
         return found
 
     def _sound(self) -> bool:
-        """Whether the file of all curves is as it was written."""
+        """Tell whether the file of all curves is undamaged."""
         with _reading(self.folder):
             sums = json.loads(_find(self.folder, CHECKSUMS).read_text())
             return bool(digest(_find(self.folder, CURVES)) == sums[CURVES])
@@ -118,11 +118,11 @@ class Archive:
         return sum(file.stat().st_size for file in files if file.exists())
 
     def _there(self) -> list[str]:
-        """The names of its runs; none of a folder that is no archive yet."""
+        """Return the names of the runs; none if the folder is no archive yet."""
         return self.names() if is_archive(self.folder) else []
 
     def _lines(self) -> dict[str, str]:
-        """The lines of `runs.jsonl` by the name of their run."""
+        """Return the lines of `runs.jsonl` by the name of their run."""
         for attempt in range(ATTEMPTS):
             with _reading(self.folder):
                 file = _find(self.folder, RUNS)
@@ -130,13 +130,13 @@ class Archive:
                 stamp = state.st_ino, state.st_mtime_ns, state.st_size
                 try:
                     return _read_lines(self.folder, stamp)
-                except FileNotFoundError:  # moved into place meanwhile
+                except FileNotFoundError:  # it was moved into place meanwhile
                     if attempt == ATTEMPTS - 1:
                         raise
                 except _ChangedError:
                     if attempt == ATTEMPTS - 1:
                         break
-            time.sleep(0.05)  # runs may have been added between the reading of the two files
+            time.sleep(0.05)  # runs may have been added between reading the two files
         raise UserError(f"{self.folder / RUNS} is not as it was written: get the archive again")
 
     def _write(self, new: list[Entry]) -> None:
@@ -171,7 +171,7 @@ class Archive:
         self._finish()
 
     def _finish(self) -> None:
-        """Move the files of an addition into place, and remove what a kill left behind."""
+        """Move the files of an addition into place, and remove the remains of a killed one."""
         waiting = self.folder / NEXT
         if waiting.is_dir():
             for name in (MARK, CURVES, RUNS, CHECKSUMS):
@@ -184,12 +184,12 @@ class Archive:
 
 
 def identity_of(name: str) -> str:
-    """The end of a run's name."""
+    """Return the identity, which is the end of a run's name."""
     return name.rpartition("-")[2]
 
 
 def read_mark(folder: Path) -> dict[str, Any] | None:
-    """The contents of a store's mark, which states its format; None without one."""
+    """Return the contents of a store's mark, which states its format; None without a mark."""
     file = _find(folder, MARK)
     try:
         mark = json.loads(file.read_text())
@@ -212,7 +212,7 @@ def is_archive(folder: Path) -> bool:
 
 
 def _find(folder: Path, name: str) -> Path:
-    """Where a file is: a move into place may have been interrupted."""
+    """Return the path of a file, which may not have been moved into place yet."""
     waiting = folder / NEXT / name
     return waiting if waiting.exists() else folder / name
 
@@ -245,7 +245,7 @@ def _read_lines(folder: Path, stamp: tuple[int, int, int]) -> dict[str, str]:
 
 
 def _read_columns(folder: Path, name: str, expected: str) -> dict[str, Array]:
-    """The columns of a run, from its row group. A run has none of the columns that are null."""
+    """Return the columns of a run from its row group, without those that are null."""
     file = _find(folder, CURVES)
     try:
         with pq.ParquetFile(file) as parquet:
@@ -266,7 +266,7 @@ def _read_columns(folder: Path, name: str, expected: str) -> dict[str, Array]:
 
 
 def _write_curves(file: Path, entries: list[Entry]) -> dict[str, str]:
-    """Write a row group per run; return the digests of their columns."""
+    """Write a row group per run, and return the digests of the runs' columns."""
     types: dict[str, pa.DataType] = {}
     for entry in entries:
         for name, column in _kept(entry).items():
@@ -282,7 +282,7 @@ def _write_curves(file: Path, entries: list[Entry]) -> dict[str, str]:
         schema.with_metadata({NAMES: json.dumps([entry.name for entry in entries])}),
         compression="zstd",
         compression_level=15,  # 22 takes three times as long to save 3%
-        use_dictionary=[RUN],  # zstd does better on the numbers themselves
+        use_dictionary=[RUN],  # zstd compresses the plain numbers better
         column_encoding={name: "DELTA_BINARY_PACKED" for name in names if name == "iteration"},
         write_statistics=False,
     ) as writer:
@@ -308,7 +308,7 @@ def _kept(entry: Entry) -> dict[str, Array]:
 
 
 def _place(name: str) -> tuple[int, str, int]:
-    """The order of columns: accuracies last, by task."""
+    """Return the sorting key of a column: accuracies come last, by task."""
     if name in FIRST:
         return FIRST.index(name), "", 0
     kind, _, task = name.rpartition("_")
@@ -316,7 +316,7 @@ def _place(name: str) -> tuple[int, str, int]:
 
 
 def _digest(columns: Mapping[str, Array]) -> str:
-    """The digest of all bits, whatever the order of the columns."""
+    """Return a digest of all bits, which does not depend on the order of the columns."""
     found = hashlib.sha256()
     for name in sorted(columns):
         column = np.ascontiguousarray(columns[name])

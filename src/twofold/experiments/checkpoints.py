@@ -1,7 +1,7 @@
-"""Checkpoints: the state of a run in one file, written whole, read without running anything.
+"""Checkpoints: the state of a run in one file, which is written whole and runs no code when read.
 
-The file holds tensors and plain data only, and is loaded with `weights_only`, which refuses all
-else. Before them stands their digest, since a bit that was flipped would go unnoticed.
+The file contains only tensors and plain data, and is loaded with `weights_only`, which refuses
+anything else. It begins with a digest, since a flipped bit would go unnoticed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _RefusedError(Exception):
 
 
 def write(path: Path, state: dict[str, Any], run: str = "") -> None:
-    """Replace the checkpoint: a reader finds the old one or the new one, whole.
+    """Replace the checkpoint. A reader finds either the old one or the new one, complete.
 
     run: the identity of the run that it belongs to.
     """
@@ -78,7 +78,7 @@ def _read(path: Path, device: torch.device | str, run: str) -> dict[str, Any]:
 
 def _packed(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return value.clone()  # a view would drag its whole base into the file
+        return value.clone()  # a view would be saved with its whole base
     if isinstance(value, np.ndarray):
         return {ARRAY: torch.from_numpy(np.ascontiguousarray(value))}
     if isinstance(value, dict):

@@ -17,13 +17,13 @@ Array = NDArray[np.generic]
 
 
 class MissingColumnError(UserError, KeyError):
-    """The curves have no such column: no routine logged it, or the archive left it out."""
+    """A column that the curves lack: no routine logged it, or the archive left it out."""
 
-    __str__ = Exception.__str__  # a KeyError's is quoted
+    __str__ = Exception.__str__  # KeyError would quote the message
 
 
 class StoredColumns(Mapping[str, Array]):
-    """The columns that `read` returns. It is called for the first of them: tables need none."""
+    """The columns that `read` returns. It is called when a column is first needed."""
 
     def __init__(self, where: str, read: Callable[[], dict[str, Array]]) -> None:
         self._where, self._read = where, read

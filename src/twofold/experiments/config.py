@@ -1,4 +1,4 @@
-"""The configuration of a run: all that decides its result, checked before anything starts."""
+"""The configuration of a run: all that decides its result, checked before training."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import torch
 
 from twofold.benchmarks import Benchmark, Recipe
 from twofold.compatibility import check_method
-from twofold.component import Component
+from twofold.component import Component, plain
 from twofold.discovery import changed_since_import, import_file, module_of, plugin_digest
 from twofold.errors import UserError
 from twofold.experiments import profiles
@@ -49,11 +49,11 @@ class Config(Request):
     def stored(cls, entries: Mapping[str, Any]) -> Config:
         """Return the configuration that a file describes; options that came later are default."""
         known = dict(entries)
-        every = known.pop("eval_every", 1)  # before schedules were written as `every:10`
+        every = known.pop("eval_every", 1)  # the older form of `every:10`
         if every != 1:
             known["eval_schedule"] = f"every:{every}"
         known["components"] = [(name, dict(own)) for name, own in known["components"]]
-        if known.pop("reset_momentum", False):  # before it was a routine
+        if known.pop("reset_momentum", False):  # the older form of the routine
             known["components"].append(("momentum-reset", {}))
             known["method"] += "+momentum-reset"
         return cls(**known)
@@ -70,8 +70,16 @@ class Config(Request):
         return {name: getattr(self, name) for name in (*results, "components")}
 
     def identity(self) -> str:
-        """Return a short digest of what decides the result."""
-        text = json.dumps(self.decisive() | {"plugins": self.plugin_digests()}, sort_keys=True)
+        """Return a short digest of what decides the result.
+
+        Options with their default value are left out, so that a new option changes no identity.
+        """
+        defaults = {name: each.default for name, each in options(Config).items()}
+        decisive = self.decisive() | {"plugins": self.plugin_digests()}
+        told = {
+            name: v for name, v in decisive.items() if name not in defaults or v != defaults[name]
+        }
+        text = json.dumps(told, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     def plugin_digests(self) -> list[str]:
@@ -122,6 +130,23 @@ def varying(configs: Sequence[Config], apart: Iterable[str] = ()) -> list[Option
     ]
 
 
+def setting_words(config: Config, shown: Iterable[Option]) -> list[str]:
+    """Return `online` or `lr 0.01` for each of these options that has a value.
+
+    The texts that name a run, such as its benchmark and mode, need no label.
+    """
+    values = [(each, getattr(config, each.name)) for each in shown]
+    return [
+        value if each.axis and isinstance(value, str) else f"{each.column} {_short(value)}"
+        for each, value in values
+        if value is not None and value != ""
+    ]
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else plain(value)
+
+
 @keywords_of(Options).after_two
 def configure(benchmark: str | Benchmark, method: str | Method | Component, **given: Any) -> Config:
     """Return a checked configuration; its keywords are the options of a run.
@@ -168,7 +193,7 @@ def _found(benchmark: str | Benchmark) -> Benchmark | type[Recipe]:
 
 
 def _checked(config: Config, recipe: Benchmark | type[Recipe]) -> Config:
-    """Check what options say together, and write what means the same in one way."""
+    """Check combinations of options, and replace equivalent values by one form."""
     available = recipe.tasks if isinstance(recipe.tasks, int) else len(recipe.tasks)
     tasks, iterations = config.tasks, config.iterations
     if tasks is not None and tasks > available:

@@ -1,4 +1,4 @@
-"""Engines train all runs of a list in a store, and tell a watcher how it goes."""
+"""Engines, which train all runs of a list in a store and report progress to a watcher."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from twofold.training import Progress
 
 TELL_EVERY = 0.2  # seconds between two messages about a run's progress
 RETRIES = 1  # a run whose worker dies is tried once more
-LOSSES = 3  # machines that a run may lose, which is hardly its fault
+LOSSES = 3  # times that a run is tried again after its machine was lost
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """Something that the user can fix, and that concerns all runs."""
+    """An error that the user can fix and that concerns all runs."""
 
     message: str
 
@@ -47,7 +47,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Returned:
-    """A run that was trained away from the store, and is to be saved there."""
+    """A run that was trained outside the store and must be saved there."""
 
     run: Run
 
@@ -56,18 +56,18 @@ Answer = Finished | Busy | Mistake | Failure | Returned  # how an attempt at a r
 
 
 class Watcher(Protocol):
-    """Is told how runs go. Runs are numbered by their place in the list."""
+    """A receiver of the progress of runs, which are numbered by their place in the list."""
 
     def started(self, index: int) -> None: ...
     def progressed(self, index: int, progress: Progress) -> None: ...
     def finished(self, index: int, finished: Finished) -> None: ...
-    def busy(self, index: int) -> None: ...  # a different process trains it; asked again later
+    def busy(self, index: int) -> None: ...  # a different process trains it, so it is tried later
     def retried(self, index: int, why: str) -> None: ...
     def failed(self, index: int, why: str, log: Path) -> None: ...
 
 
 class Engine(Protocol):
-    """Trains runs until each is complete or has failed."""
+    """A way to train runs until each is complete or has failed."""
 
     def run(
         self, configs: Sequence[Config], store: Store, data: Path | None, watcher: Watcher
@@ -75,9 +75,9 @@ class Engine(Protocol):
 
 
 class Ledger:
-    """The runs that are still to be trained. It tells the watcher what becomes of each.
+    """The runs that are still to be trained. It reports the end of each to the watcher.
 
-    Those that are complete already are reported at once, and need no worker.
+    Runs that are already complete are reported at once and need no worker.
     """
 
     def __init__(self, configs: Sequence[Config], store: Store, watcher: Watcher) -> None:
@@ -97,7 +97,7 @@ class Ledger:
         return folder is not None
 
     def next(self) -> int | None:
-        """Return the next run whose time has come, which is then no longer waiting."""
+        """Remove the next run that is due from the waiting ones and return it."""
         now = time.monotonic()
         for index in self._waiting:
             if self._not_before.get(index, 0.0) <= now:
@@ -106,7 +106,7 @@ class Ledger:
         return None
 
     def answered(self, index: int, answer: Answer) -> None:
-        """Take the end of an attempt. A mistake of the user's ends everything."""
+        """Process the end of an attempt. A mistake of the user ends all runs."""
         match answer:
             case Mistake(message):
                 raise UserError(message)
@@ -123,9 +123,9 @@ class Ledger:
                 self._watcher.finished(index, answer)
 
     def died(self, index: int, why: str, printed: str, fault: bool = True) -> None:
-        """Try a run again from its checkpoint after its process died, or give it up.
+        """Try a run again from its checkpoint after its process died, or let it fail.
 
-        fault: whether it may be the run's own, as when it takes too much memory.
+        fault: whether the run itself may be the cause, for example if it takes too much memory.
         """
         self._deaths[index, fault] += 1
         if self._deaths[index, fault] <= (RETRIES if fault else LOSSES):
@@ -145,7 +145,10 @@ class Ledger:
 
 @dataclass(frozen=True)
 class InlineEngine:
-    """Trains runs in this process, one after the other: for what exists in this process only."""
+    """An engine that trains runs in this process, one after the other.
+
+    It is for components and data that exist in this process only.
+    """
 
     checkpoint_every: float = CHECKPOINT_EVERY
 
@@ -172,17 +175,20 @@ def _told(watcher: Watcher, index: int) -> OnProgress:
 
 
 def attempt(train: Callable[..., Answer], *arguments: Any) -> Answer:
-    """Train a run and return how that ended."""
+    """Train a run and return how the attempt ended."""
     try:
         return train(*arguments)
     except UserError as error:
         return Mistake(str(error))
-    except Exception:  # whatever it is, the process in charge must hear of it
+    except Exception:  # the engine's process must learn of any error
         return Failure(traceback.format_exc())
 
 
 def sparsely(tell: OnProgress, every: float = TELL_EVERY) -> OnProgress:
-    """Pass progress on at most once in this many seconds, with the accuracy as a number."""
+    """Return a function that passes progress on at most once in this many seconds.
+
+    It converts the accuracy to a number.
+    """
     last = 0.0
 
     def on_progress(progress: Progress) -> None:

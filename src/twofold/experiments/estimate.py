@@ -1,8 +1,8 @@
-"""How long runs will take: the images that they pass through the network, and the speed of that.
+"""Estimates of the time that runs take, from their loads and the speed of the network.
 
 Components state their loads: forward and backward passes, and images in evaluation. The speed of
 both is measured for about a second on random images. Drawing and augmenting batches and GEM's
-small quadratic program are left out: they take little time beside the passes.
+quadratic program are left out, since they take little time beside the passes.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from twofold.objectives.base import Objective, Term, cross_entropy
 from twofold.routines import Needs, Routine
 from twofold.routines.base import needs_of
 
-BACKWARD = 2 / 3  # of a pass: gradients of the weights and of the layers below, beside one forward
-TIMED = 0.3  # seconds that each thing is timed for, at least
+BACKWARD = 2 / 3  # the backward share of a pass: two products per layer, and one in the forward
+TIMED = 0.3  # the least number of seconds of each measurement
 
 
 def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
@@ -41,7 +41,7 @@ def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
     recipe, (objective, routines) = Recipe.find(config.benchmark), config.make_components()
     iterations = config.iterations_of(sizes.train, recipe.offline_iterations)
     evaluations = config.schedule.count(iterations)
-    # Where a routine has different weights evaluated, the trained ones are evaluated as well.
+    # If a routine has different weights evaluated, the trained ones are evaluated as well.
     times = 2 if any(routine.overrides("evaluated") for routine in routines) else 1
     total = Load()
     for task in range(1, (config.tasks or recipe.tasks) + 1):
@@ -56,7 +56,7 @@ def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
 def iteration(
     objective: Objective, routines: Sequence[Routine], task: int, b: int, batch_norm: bool
 ) -> Load:
-    """Return the load of one training iteration, step by step as `Training._iterate` has them."""
+    """Return the load of one training iteration, in the steps of `Training._iterate`."""
     needs, past = needs_of(routines), task - 1
     own = objective.cost(task, b, batch_norm)
     total = own * 2 if Needs.ELSEWHERE in needs else own  # again, at different weights
@@ -74,7 +74,7 @@ def _reference_load(
     replays = objective.replays
     total = Load()
     if Needs.OLD in needs and replays != "nothing":
-        # g_old apart takes one more backward pass or, without batch norm, two forward passes.
+        # A separate g_old takes one more backward pass or, without batch norm, two forward passes.
         total += own * BACKWARD if batch_norm else Load(passes=1)
     if Needs.PER_TASK in needs:
         total += Load(past, past * b)
@@ -85,7 +85,7 @@ def _reference_load(
 
 @dataclass(frozen=True)
 class Speed:
-    """A network on one core here: seconds per pass, per image in it, per image evaluated."""
+    """The speed of a network on one core: seconds per pass, image in it and evaluated image."""
 
     a_pass: float
     image: float
@@ -109,7 +109,7 @@ def calibrate(net: FlatModel, image: tuple[int, ...], precision: Precision = "fp
     def train(x: Tensor) -> None:
         terms = [Term("new", 1.0, x, cross_entropy(torch.zeros(len(x), dtype=torch.long)))]
         velocity.mul_(0.9).add_(objective_gradient(net, [terms], apart=False).g)
-        net.values.add_(velocity, alpha=0.0)  # the time is all that is wanted
+        net.values.add_(velocity, alpha=0.0)  # it takes the time of an update and changes nothing
 
     @torch.inference_mode()
     def evaluate(x: Tensor) -> None:
@@ -130,7 +130,7 @@ def _random(count: int, image: tuple[int, ...]) -> Tensor:
 
 def _seconds(act: Callable[[Tensor], None], x: Tensor) -> float:
     """Return the shortest of several times, on this thread's own clock: the machine may be busy."""
-    act(x)  # the first time is not like the others
+    act(x)  # the first call takes longer
     times: list[float] = []
     while sum(times) < TIMED:
         start = time.thread_time()
@@ -140,7 +140,7 @@ def _seconds(act: Callable[[Tensor], None], x: Tensor) -> float:
 
 
 class Estimator:
-    """Estimates the seconds of runs on one core; each network is timed when it is first needed."""
+    """Estimates of the seconds of runs on one core; a network is timed when first needed."""
 
     def __init__(self, data: Path | None = None) -> None:
         self._data = data
@@ -148,7 +148,7 @@ class Estimator:
         self._seconds: dict[str, float] = {}
 
     def seconds(self, config: Config) -> float:
-        # Neither the seed nor the learning rate takes time, so that a grid is counted quickly.
+        # The seed and the learning rate do not change the time, so a grid needs few estimates.
         key = dataclasses.replace(config, seed=0, lr=1.0).identity()
         if key not in self._seconds:
             sizes, batch_norm, speed = self._speed(config)
@@ -169,13 +169,19 @@ def seconds_left(configs: Sequence[Config], store: Store, data: Path | None) -> 
     """Return the seconds of each run on one core; None for those that are in the store."""
     there = {identity_of(folder.name) for folder in store.folders()}
     estimator = Estimator(data)
-    return [None if c.identity() in there else estimator.seconds(c) for c in configs]
+
+    def done(config: Config) -> bool:
+        if config.identity() not in there:
+            return False
+        return config.keep_weights == "none" or store.find(config) is not None  # with its weights
+
+    return [None if done(config) else estimator.seconds(config) for config in configs]
 
 
 def _sizes_and_model(
     config: Config, data: Path | None
 ) -> tuple[Sizes, Callable[[], torch.nn.Module]]:
-    """Return both as the recipe states them, or else from its data."""
+    """Return both from the recipe or, if it does not state them, from its data."""
     recipe = Recipe.find(config.benchmark)
     if recipe.published_sizes is not None:
         return recipe.published_sizes, recipe.model
@@ -184,7 +190,7 @@ def _sizes_and_model(
 
 
 def spoken(seconds: float) -> str:
-    """Return `40 s`, `5 min`, `3 h 20 min`, `2 d 4 h` or `30 d`: as exact as an estimate is."""
+    """Return `40 s`, `5 min`, `3 h 20 min`, `2 d 4 h` or `30 d`, rounded as an estimate is."""
     minutes = round(seconds / 60)
     hours, days = minutes // 60, minutes // 1440
     if minutes < 1:

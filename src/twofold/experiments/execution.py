@@ -1,4 +1,4 @@
-"""From a configuration to a run: in memory, or in a store that many processes share."""
+"""The execution of a configuration: in memory, or in a store that many processes share."""
 
 from __future__ import annotations
 
@@ -59,16 +59,23 @@ def execute(
         if work is None:
             result = training.run()
         else:
+            _restore(training, config, work, keeper)
             run = config.identity()
-            state = checkpoints.read(work.checkpoint, config.device, run, work.refuse)
-            if state is not None and training.fits(state):
-                training.restore(state)
-            elif state is not None:
-                work.refuse("its checkpoint belongs to a different network")
-            if work.refused:  # weights of tasks that are trained again
-                shutil.rmtree(work.folder / weights.FOLDER, ignore_errors=True)
             result = training.run(_checkpointer(training, work.checkpoint, checkpoint_every, run))
     return Run(config, summarise(config, result), result.curves, states=keeper.kept())
+
+
+def _restore(training: Training, config: Config, work: Work, keeper: WeightKeeper) -> None:
+    """Continue from the checkpoint of this run, if there is one that can be used."""
+    state = checkpoints.read(work.checkpoint, config.device, config.identity(), work.refuse)
+    if state is not None and not training.fits(state):
+        work.refuse("its checkpoint belongs to a different network")
+    elif state is not None and not keeper.has_before(state["task"]):
+        work.refuse("weights that it kept are missing")
+    elif state is not None:
+        training.restore(state)
+    if work.refused:  # weights of tasks that are trained again
+        shutil.rmtree(work.folder / weights.FOLDER, ignore_errors=True)
 
 
 def _benchmark(config: Config, data: Path | None) -> Benchmark:
@@ -79,13 +86,13 @@ def _benchmark(config: Config, data: Path | None) -> Benchmark:
 
 
 class WeightKeeper:
-    """Keeps weights at the ends of tasks: in memory, or beside the checkpoint of a run.
+    """The weights kept at the ends of tasks, in memory or beside the checkpoint of a run.
 
     Weights beside the checkpoint are still there when an interrupted run continues.
     """
 
     def __init__(self, config: Config, work: Work | None) -> None:
-        self._every = config.keep_weights == "switches"
+        self._kind, self._every = config.keep_weights, config.keep_weights == "switches"
         self._folder = work.folder / weights.FOLDER if work is not None else None
         self._kept: dict[str, State] = {}
 
@@ -104,12 +111,23 @@ class WeightKeeper:
             own_folder(self._folder)
             weights.write(self._folder / f"{name}.safetensors", state)
 
+    def has_before(self, task: int) -> bool:
+        """Tell whether the weights after all tasks before this one are there, if they are kept."""
+        names = [weights.of_task(k) for k in range(1, task)] if self._every else []
+        return all(name in self._files() for name in names)
+
     def kept(self) -> dict[str, State]:
         """Return all weights that a run keeps, by name."""
         if self._folder is not None:
-            files = sorted(self._folder.glob("*.safetensors"))
-            self._kept = {file.stem: weights.read(file) for file in files}
+            self._kept = {name: weights.read(file) for name, file in self._files().items()}
         return self._kept
+
+    def _files(self) -> dict[str, Path]:
+        """The files beside the checkpoint; an earlier attempt may have kept different weights."""
+        if self._folder is None or self._kind == "none":
+            return {}
+        pattern = "task-*.safetensors" if self._every else f"{weights.END}*.safetensors"
+        return {file.stem: file for file in sorted(self._folder.glob(pattern))}
 
 
 def _checkpointer(training: Training, path: Path, every: float, run: str) -> Callable[[], None]:
@@ -130,7 +148,7 @@ def _checkpointer(training: Training, path: Path, every: float, run: str) -> Cal
 
 @dataclass(frozen=True)
 class Finished:
-    """A run is complete: trained now, or there before."""
+    """A complete run, which was trained now or was there before."""
 
     state: Literal["trained", "there"]
     summary: dict[str, Any]
@@ -140,7 +158,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Busy:
-    """A different process has claimed the run."""
+    """A run that a different process has claimed."""
 
 
 def run_in_store(
@@ -150,7 +168,7 @@ def run_in_store(
     on_progress: OnProgress = nothing,
     checkpoint_every: float = CHECKPOINT_EVERY,
 ) -> Finished | Busy:
-    """Train a run unless it is complete or claimed: all engines do it in this way."""
+    """Train a run unless it is complete or claimed. All engines call this function."""
     for plugin in config.plugins:
         import_file(plugin)
     with store.claim(config) as work:
@@ -183,7 +201,7 @@ def run_when_free(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Use one thread: results must not depend on the free cores, and sums over threads would."""
+    """Use one thread, since sums over several would let results depend on the number of cores."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

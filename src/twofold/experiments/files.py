@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and that are found again if they change."""
+"""Files that are written whole or not at all, and digests that show changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNABLE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV)
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Report what goes wrong with the disk as an error that the user can fix, in one line."""
+    """Turn errors of the disk into UserErrors of one line."""
     try:
         yield
     except OSError as error:
@@ -77,7 +77,7 @@ def sync(folder: Path) -> None:
 
 
 def sync_names(folder: Path) -> None:
-    """Make sure that the names of a folder are on the disk, as after a rename."""
+    """Make sure that the names in a folder are on the disk, for example after a rename."""
     _sync(folder)
 
 
@@ -85,7 +85,7 @@ def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
-    except OSError as error:  # some network file systems sync no folders
+    except OSError as error:  # some network file systems cannot sync folders
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:
@@ -93,7 +93,7 @@ def _sync(path: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Swap the names of two folders in one step; False where the system cannot."""
+    """Swap the names of two folders in one step; return False if the system cannot."""
     renameat2 = _renameat2()
     if renameat2 is None:
         return False

@@ -32,16 +32,16 @@ from twofold.experiments.files import own_folder
 from twofold.experiments.store import Store, writing
 from twofold.training import Progress
 
-# A run needs one thread. Libraries read these when they load, before a worker can set it.
+# A run uses one thread. Libraries read these variables when they load, before a worker can act.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 @dataclass
 class LocalEngine:
-    """Trains runs in worker processes of this machine.
+    """An engine that trains runs in worker processes on this machine.
 
-    workers: how many; one per core by default.
-    devices: used instead of the runs' own device, one worker each, such as cuda:0 twice.
+    workers: the number of processes; one per core by default.
+    devices: devices to use instead of the runs' own, one worker per entry, such as cuda:0 twice.
     checkpoint_every: seconds between two checkpoints of a run.
     """
 
@@ -61,11 +61,11 @@ class _Worker:
     process: BaseProcess
     device: str | None
     log: Path
-    index: int | None = None  # of the run that it trains
+    index: int | None = None  # the number of the run that it trains
 
 
 class _Pool:
-    """Each worker has a pipe of its own: one that is killed can't leave a shared lock behind."""
+    """The workers, each with its own pipe, so that a killed worker leaves no shared lock."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class _Pool:
     def _hire(self, device: str | None) -> None:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_work, args=(theirs, *self._arguments), daemon=True)
-        # Ctrl-C is ours to handle. A new process inherits what is blocked, from its first moment.
+        # This process handles Ctrl-C. A new process inherits the blocked signals from its start.
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         try:
             process.start()
@@ -117,7 +117,7 @@ class _Pool:
         connection.close()
 
     def _hand_out(self) -> None:
-        """Give every idle worker the next run whose time has come."""
+        """Give every idle worker the next run that is due."""
         for connection, worker in self._workers.items():
             if worker.index is not None:
                 continue
@@ -128,7 +128,7 @@ class _Pool:
             if worker.device is not None:
                 config = dataclasses.replace(config, device=worker.device)
             self._watcher.started(worker.index)
-            with contextlib.suppress(BrokenPipeError):  # a dead worker is found when listened to
+            with contextlib.suppress(BrokenPipeError):  # `_listen` finds dead workers
                 connection.send(config)
 
     def _listen(self, connection: Connection) -> None:
@@ -158,11 +158,11 @@ class _Pool:
 
 
 def _log_of(store: Store, pid: int | None) -> Path:
-    return store.folder / ".work" / f"worker-{socket.gethostname()}-{pid}.log"  # it may be shared
+    return store.folder / ".work" / f"worker-{socket.gethostname()}-{pid}.log"  # hosts may share it
 
 
 def _print_to(log: Path, store: Store) -> None:
-    """Redirect all that this process prints from now on."""
+    """Redirect all output of this process to a log file."""
     with writing(store.folder):
         own_folder(log.parent)
         log.unlink(missing_ok=True)  # of a process of the same number
@@ -172,7 +172,7 @@ def _print_to(log: Path, store: Store) -> None:
 
 
 def _end_with_parent() -> None:
-    """Exit with the parent: a killed command can't dismiss its workers."""
+    """Exit when the parent exits, since a killed command cannot dismiss its workers."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

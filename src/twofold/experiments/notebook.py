@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 import io
-import statistics
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
 from twofold.errors import UserError
+from twofold.text import EMPTY
 
-EMPTY = "–"
 DOTS = 80  # per inch
 
 
@@ -21,26 +20,12 @@ def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], picture:
 
 
 def _row(tag: str, values: Sequence[object]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{escape(str(value))}</{tag}>' for value in values)}</tr>"
-
-
-def percent(value: float | None) -> str:
-    return EMPTY if value is None else f"{value:.1f}"
-
-
-def mean_and_error(values: Iterable[float | None]) -> str:
-    """`83.1 ± 0.4`: the mean, and the standard error of the mean if there are several values."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return EMPTY
-    if len(known) == 1:
-        return percent(known[0])
-    error = statistics.stdev(known) / len(known) ** 0.5
-    return f"{statistics.fmean(known):.1f} ± {error:.1f}"
+    texts = [EMPTY if value in (None, "") else str(value) for value in values]
+    return f"<tr>{''.join(f'<{tag}>{escape(text)}</{tag}>' for text in texts)}</tr>"
 
 
 def inline_picture(shown: object) -> str:
-    """An image of what `shown.plot()` draws; nothing if it has no `plot`, or no curves to draw."""
+    """Return an image of `shown.plot()`; nothing if it has no `plot` or no curves to draw."""
     plot: Any = getattr(shown, "plot", None)
     if plot is None:
         return ""

@@ -17,7 +17,7 @@ EngineName = Literal["local", "ray", "inline"]
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Settings):
-    """What can be set for a run, beside its benchmark and its method."""
+    """The options of a run, except for its benchmark and its method."""
 
     profile: str = option(
         "paper",
@@ -56,7 +56,7 @@ class Options(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class What:
-    """What has no default."""
+    """The options without a default."""
 
     benchmark: str = option("", help="such as rotated-mnist", group=TRAINING, axis=True)
     method: str = option(
@@ -66,12 +66,12 @@ class What:
 
 @dataclass(frozen=True, kw_only=True)
 class Request(Options, What):
-    """A run as it is asked for."""
+    """All options of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where data come from and runs go to, and what is shown meanwhile."""
+    """The folders of data and runs, and the display of progress."""
 
     data: Path | str | None = option(
         None, help="folder with the dataset", metavar="DIR", group=WORK
@@ -96,7 +96,7 @@ class RunOptions(Options, Place):
 
 @dataclass(frozen=True, kw_only=True)
 class Work(Place):
-    """How many runs are trained: the keywords of `run_all`."""
+    """The keywords of `run_all`, which trains many runs."""
 
     workers: int | None = option(
         None, help="processes (default: one per core)", check=between(1, 100_000), group=WORK

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from twofold.drawing.curves import Timeline, mean_curve
+from twofold.drawing.curves import Array, Curve, Timeline, mean_curve
 from twofold.drawing.panels import ZOOM, Series, stacks_figure
 from twofold.drawing.style import Style, looks
 from twofold.errors import UserError
@@ -26,31 +26,69 @@ def draw(named: Mapping[str, Sequence[Run]], task: int) -> Figure:
     runs = [run for own in named.values() for run in own]
     if not runs:
         raise UserError("a figure needs at least one run")
+    timeline = timeline_of(runs, task, "select some of them")
+    styles = looks(named)
+    drawn = [series(own, task, name, styles[name]) for name, own in named.items()]
+    place = [_shared(runs, name) for name in ("benchmark", "mode")]
+    seeds = seed_words({name: len(own) for name, own in named.items()})
+    note = ": ".join(filter(None, [", ".join(filter(None, place)), seeds]))
+    return stacks_figure({"": drawn}, timeline, [note], share=any_projected(drawn))
+
+
+def accuracy_curve(runs: Sequence[Run], task: int) -> Curve:
+    """Return the accuracy on a task, which is evaluated from its start on."""
+    return mean_curve(np.stack([run.accuracy[:, task - 1] for run in runs]))
+
+
+def projected_share(runs: Sequence[Run]) -> Array:
+    """Return the share of the runs whose gradient was projected, at every iteration."""
+    flags = np.stack([run.columns["projected"] for run in runs]).astype(float)
+    share: Array = flags.mean(axis=0)
+    return share
+
+
+def series(runs: Sequence[Run], task: int, label: str, style: Style, share: bool = True) -> Series:
+    """Return runs of one setting as they are drawn.
+
+    share: with the share of projected gradients.
+    """
+    schedule = runs[0].config.schedule
+    # If evaluation is never dense, there is nothing better to show than the few points there are.
+    dense = ZOOM if schedule.complete else schedule.dense or ZOOM
+    projected = projected_share(runs) if share else None
+    return Series(accuracy_curve(runs, task), label, style, projected, dense)
+
+
+def any_projected(drawn: Sequence[Series]) -> bool:
+    """Return whether there is a projected gradient to show."""
+    return any(one.share is not None and one.share.any() for one in drawn)
+
+
+def timeline_of(runs: Sequence[Run], task: int, advice: str) -> Timeline:
+    """Return the timeline that all runs share.
+
+    advice: what to do if they share none, for the error.
+    """
     learned = runs[0].columns["task"]
     if any(not np.array_equal(learned, run.columns["task"]) for run in runs):
-        lengths = dict.fromkeys(
-            f"{name} {len(own[0].columns['task'])}" for name, own in named.items()
-        )
-        raise UserError(f"the runs differ in length ({', '.join(lengths)}): select some of them")
-    styles = looks(named)
-    series = [_series(name, own, styles[name], task) for name, own in named.items()]
-    projected = any(one.share is not None and one.share.any() for one in series)
-    timeline = Timeline.of(learned, task)
-    return stacks_figure({"": series}, timeline, _notes(runs, named), share=projected)
+        lengths = dict.fromkeys(f"{run.config.method} {len(run.columns['task'])}" for run in runs)
+        raise UserError(f"the runs differ in length ({', '.join(lengths)}): {advice}")
+    return Timeline.of(learned, task)
 
 
-def _series(name: str, runs: Sequence[Run], style: Style, task: int) -> Series:
-    schedule = runs[0].config.schedule
-    share = np.stack([run.columns["projected"] for run in runs]).astype(float).mean(axis=0)
-    dense = ZOOM if schedule.complete else schedule.dense or ZOOM
-    curve = mean_curve(np.stack([run.accuracy[:, task - 1] for run in runs]))
-    return Series(curve, name, style, share, dense)
+def seed_words(counts: Mapping[str, int]) -> str:
+    """Return `mean ± standard error over 5 seeds (joint 3)`.
+
+    counts: the number of seeds by name.
+    """
+    most = max(counts.values())
+    if most == 1:
+        return "one seed"
+    fewer = [f"{name} {count}" for name, count in counts.items() if count < most]
+    return f"mean ± standard error over {most} seeds" + (f" ({', '.join(fewer)})" if fewer else "")
 
 
-def _notes(runs: Sequence[Run], named: Mapping[str, Sequence[Run]]) -> list[str]:
-    config = runs[0].config
-    counts = sorted({len(own) for own in named.values()})
-    seeds = "one seed" if counts == [1] else f"mean ± standard error over {counts[-1]} seeds"
-    fewer = [f"{name} {len(own)}" for name, own in named.items() if len(own) < counts[-1]]
-    apart = f" ({', '.join(fewer)})" if fewer else ""
-    return [f"{config.benchmark}, {config.mode}: {seeds}{apart}"]
+def _shared(runs: Sequence[Run], name: str) -> str:
+    """Return the value of an option that all runs have, or nothing."""
+    values = {str(getattr(run.config, name)) for run in runs}
+    return values.pop() if len(values) == 1 else ""

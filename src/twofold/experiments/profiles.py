@@ -36,8 +36,8 @@ class Departure:
     name: str
     words: str
     option: str  # of a configuration, or of these components
-    text: Any  # its value according to the text,
-    code: Any  # and in the code
+    text: Any  # its value in the text
+    code: Any  # its value in the code
     components: tuple[str, ...] = ()
     where: Callable[[str, Method], bool] = everywhere  # by benchmark and method
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from twofold.component import plain
-from twofold.experiments.config import Config, varying
+from twofold.experiments.config import Config, setting_words, varying
 from twofold.experiments.execution import Finished
 from twofold.experiments.runs import result_text
 from twofold.training import Progress as TrainingProgress
 
 LINE_EVERY = 30.0  # seconds between two plain lines about one run
+DRAW_EVERY = 0.2  # seconds between two drawings in a notebook
+WIDTH = 110  # characters of a line in a notebook
 
 
 class Display:
@@ -43,9 +45,11 @@ class Display:
         self._names = [escape(name) for name in run_names(configs)]
         self._console, self._json, self._also = console, json, also
         self._lines = not (console.is_terminal or console.is_jupyter)
+        self._cell = NotebookCell() if console.is_jupyter and not console.quiet else None
         self._bars: dict[int, TaskID] = {}
         self._spoken: dict[int, float] = {}
         self._busy: set[int] = set()
+        self._done = 0
         self.folders: dict[int, Path] = {}
         self.failures: dict[int, str] = {}
         self._progress = Progress(
@@ -54,7 +58,7 @@ class Display:
             TextColumn("{task.fields[where]}"),
             TimeRemainingColumn(compact=True),
             console=console,
-            disable=self._lines,
+            disable=self._lines or self._cell is not None,
             redirect_stdout=False,  # it belongs to the results, also where it is not a terminal
             redirect_stderr=False,
         )
@@ -71,6 +75,7 @@ class Display:
         tb: TracebackType | None,
     ) -> None:
         self._progress.stop()
+        self._show(at_once=True)
 
     def started(self, index: int) -> None:
         self._spoken[index] = time.monotonic()
@@ -81,13 +86,13 @@ class Display:
         done, total = progress.iteration, progress.iterations
         where = f"task {progress.task}, {done}/{total}, {progress.accuracy:.1f}%"
         self._progress.update(self._bars[index], completed=done, total=total, where=where)
+        self._show()
         if self._lines and time.monotonic() - self._spoken[index] >= LINE_EVERY:
             self._spoken[index] = time.monotonic()
             self._say(index, where)
 
     def finished(self, index: int, finished: Finished) -> None:
         self.folders[index] = finished.folder
-        self._ended(index)
         if self._json:
             print(json.dumps({**finished.summary, "folder": str(finished.folder)}), flush=True)
         self._also(finished.folder)
@@ -96,7 +101,13 @@ class Display:
             before = f"  (trained from the start: {finished.restarted})"
             if self._console.quiet:
                 print(f"{self._names[index]}:{before}", file=sys.stderr)
-        self._say(index, result_text(self._configs[index], finished.summary) + before)
+        self.trained(index, finished.summary, before)
+
+    def trained(self, index: int, summary: Mapping[str, Any], remark: str = "") -> None:
+        """Show the result of a run that is complete, in a store or in memory."""
+        self._done += 1
+        self._ended(index)
+        self._say(index, result_text(self._configs[index], summary) + remark)
 
     def busy(self, index: int) -> None:
         self._progress.remove_task(self._bars.pop(index))
@@ -120,25 +131,46 @@ class Display:
         self._count()
 
     def _count(self) -> None:
-        where = f"{len(self.folders)} done, {len(self._bars)} running"
+        where = f"{self._done} done, {len(self._bars)} running"
         if self.failures:
             where += f", {len(self.failures)} failed"
         self._progress.update(self._all, where=where)
+        self._show(at_once=True)
+
+    def _show(self, at_once: bool = False) -> None:
+        """Draw the lines anew in a notebook; a terminal redraws them by itself."""
+        if self._cell is not None:
+            self._cell.show(self._progress.get_renderable(), at_once)
 
     def _say(self, index: int, what: str) -> None:
         self._console.print(f"{self._names[index]}: {escape(what)}", soft_wrap=True)
+
+
+class NotebookCell:
+    """The place below a notebook's cell where progress is drawn; it needs no widgets."""
+
+    def __init__(self) -> None:
+        from IPython.display import HTML, display
+
+        self._html = HTML
+        self._handle: Any = display(HTML(""), display_id=True)
+        self._last = 0.0
+
+    def show(self, lines: RenderableType, at_once: bool = False) -> None:
+        """Draw these lines in place of the last ones, at most every DRAW_EVERY seconds."""
+        if at_once or time.monotonic() - self._last >= DRAW_EVERY:
+            self._last = time.monotonic()
+            page = Console(file=io.StringIO(), record=True, width=WIDTH, force_jupyter=False)
+            page.print(lines)
+            text = page.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+            self._handle.update(self._html(text))
 
 
 def run_names(configs: Sequence[Config]) -> list[str]:
     """Return method and seed of each run, after the options that tell the runs apart."""
     differing = varying(configs, apart=("method", "seed"))
 
-    def name(config: Config) -> str:
-        words = [
-            value if each.hint is str else f"{each.column} {value}"
-            for each in differing
-            for value in [plain(getattr(config, each.name))]
-        ]
-        return " ".join([*words, config.method, f"seed {config.seed}"])
-
-    return [name(config) for config in configs]
+    return [
+        " ".join([*setting_words(config, differing), config.method, f"seed {config.seed}"])
+        for config in configs
+    ]

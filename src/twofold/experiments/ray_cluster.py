@@ -1,4 +1,4 @@
-"""A Ray cluster to make runs on: joined at an address, or started here, quietly."""
+"""A Ray cluster to train runs on, which is joined at an address or started on this machine."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from twofold.errors import UserError
 # Ray reads these when it is imported.
 os.environ.update(
     {
-        # A cluster of our own is nobody else's business: this keeps it on 127.0.0.1.
+        # This keeps a cluster that is started here on 127.0.0.1, out of others' reach.
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
         "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # otherwise it warns of the future
-        # Ask a silent node if it is still there after a minute, which is as soon as nodes permit,
-        # not after five, and wait 20 seconds for its answer, not two minutes.
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # avoids a FutureWarning
+        # Ask a silent node for a sign of life after a minute instead of five, which is as soon as
+        # nodes permit. Wait 20 seconds for its answer instead of two minutes.
         "RAY_grpc_client_keepalive_time_ms": "65000",
         "RAY_grpc_client_keepalive_timeout_ms": "20000",
         **os.environ,
@@ -36,9 +36,9 @@ import ray
 from ray.exceptions import RayError
 
 DIAL, ANSWER = 5.0, 20.0  # seconds to reach an address, and for a cluster there to answer
-OBJECTS = 100 * 2**20  # bytes of shared memory in a cluster of our own: runs are small
+OBJECTS = 100 * 2**20  # bytes of shared memory in a cluster started here: runs are small
 
-# Ray tries an address for minutes, and talks meanwhile: a process that can be stopped tries first.
+# Ray tries an address for minutes and prints messages. A process that can be stopped tries first.
 PROBE = """
 import logging, sys
 import ray
@@ -51,7 +51,7 @@ except Exception as error:
 
 @contextmanager
 def cluster(address: str | None, workers: int | None) -> Iterator[None]:
-    """The cluster at an address, one of our own, or the one this process is connected to."""
+    """Connect to the cluster at an address, or start one, unless already connected to one."""
     if ray.is_initialized():
         yield
         return
@@ -68,7 +68,7 @@ def cluster(address: str | None, workers: int | None) -> Iterator[None]:
             ) from error
         yield
     finally:
-        # A cluster that we joined goes on. What Ray has to say in the end is not for our output.
+        # A joined cluster continues to run. Ray's last messages do not belong in the output.
         with _interrupts_put_off(), contextlib.redirect_stdout(io.StringIO()):
             ray.shutdown()
 
@@ -89,7 +89,7 @@ def _connect(address: str | None, workers: int | None) -> None:
 
 @contextmanager
 def _interrupts_put_off() -> Iterator[None]:
-    """Ctrl-C counts afterwards: Ray, halfway up, would crash or leave processes behind."""
+    """Delay Ctrl-C, which would crash Ray while it starts, or leave processes behind."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -104,7 +104,7 @@ def _interrupts_put_off() -> Iterator[None]:
 
 
 def _probe(address: str) -> None:
-    """Complain now, in one line, if there is no cluster that this process can join."""
+    """Raise UserError at once if there is no cluster that this process can join."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
         try:
@@ -129,7 +129,7 @@ def _probe(address: str) -> None:
 
 
 class Hushed:
-    """Standard output without what threads of Ray print there, such as that a node was lost."""
+    """Standard output without the messages of Ray's threads, such as that a node was lost."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -1,8 +1,9 @@
-"""The Ray engine: the same runs on many machines, one Ray task per run.
+"""The Ray engine: the same runs on many machines, with one Ray task per run.
 
-A task that sees the store's folder, as on a shared disk, works in it as a local worker does: it
-claims the run, continues from its checkpoint and saves it. A task that does not see it trains the
-run from the start and sends it back, and the command saves it. So all runs arrive in one store.
+A task that sees the store's folder, for example on a shared disk, works in it as a local worker
+does: it claims the run, continues from its checkpoint and saves it. A task that does not see the
+folder trains the run from the start and sends it to the command, which saves it. So all runs end up
+in one store.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from twofold.experiments.store import Store, writing
 from twofold.training import Progress
 
 # isort: split
-# Only now: ray_cluster sets what Ray reads when it is imported.
+# Imported after ray_cluster, which sets variables that Ray reads when it is imported.
 import ray
 from ray.exceptions import (
     LocalRayletDiedError,
@@ -48,18 +49,19 @@ from ray.exceptions import (
 )
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-TELL_EVERY = 1.0  # seconds between two words of one run: a thousand may be running
-LOOK_EVERY = 0.5  # seconds between two looks at their messages
-QUEUED = 2  # tasks submitted for each that can run: nobody idles, and Ray isn't flooded
+TELL_EVERY = 1.0  # seconds between two messages of one run: a thousand may be running
+LOOK_EVERY = 0.5  # seconds between two readings of the messages
+QUEUED = 2  # tasks submitted per task that can run, so that no node idles
 
 
 @dataclass
 class RayEngine:
-    """Trains runs on the nodes of a Ray cluster.
+    """An engine that trains runs on the nodes of a Ray cluster.
 
-    address: of a running cluster, such as 10.0.0.1:6379, or auto; None starts one here.
-    workers: at most so many runs at once; None for as many as there are cores, or shares of GPUs.
-    gpus_per_run: such as 0.25, which puts four runs on each GPU; 0 for runs without.
+    address: the address of a running cluster, such as 10.0.0.1:6379, or auto; None starts one here.
+    workers: the largest number of runs at once; None for as many as there are cores, or shares of
+        GPUs.
+    gpus_per_run: the share of a GPU, such as 0.25 for four runs per GPU; 0 for runs without a GPU.
     checkpoint_every: seconds between two checkpoints of a run.
     """
 
@@ -84,14 +86,14 @@ class RayEngine:
                 _Study(configs, store, watcher, ledger, errand, self).run()
 
     def _check(self, configs: Sequence[Config]) -> None:
-        """What Ray would have us wait for in vain."""
+        """Raise UserError for runs that would wait for a GPU forever."""
         if self.gpus_per_run and not ray.cluster_resources().get("GPU"):
             raise UserError("gpus per run needs a GPU, and no node of the Ray cluster has one")
         if not self.gpus_per_run and any(config.device.startswith("cuda") for config in configs):
             raise UserError("Ray assigns the GPUs: set gpus per run to 1 instead of a device")
 
     def room(self) -> int:
-        """How many tasks may be submitted at a time. Nodes come and go, so it is asked again."""
+        """Return how many tasks may be submitted now. It changes when nodes come and go."""
         there = ray.cluster_resources()
         at_once = there.get("CPU", 0.0)
         if self.gpus_per_run:
@@ -102,14 +104,14 @@ class RayEngine:
 
 @dataclass(frozen=True)
 class _Errand:
-    """All that tasks need to know, besides the run: the command's store and files."""
+    """The command's store and files, which tasks need besides the run."""
 
     store: Path
-    token: Path  # a file there that a task sees if the folder is shared
+    token: Path  # a file in the store, which a task sees if the folder is shared
     data: Path | None
     plugins: dict[str, bytes]  # their text, for nodes that don't have the files
     checkpoint_every: float
-    folder: Path = field(default_factory=Path.cwd)  # the one that relative paths start from
+    folder: Path = field(default_factory=Path.cwd)  # the start of relative paths
     places: dict[str, str] = field(default_factory=lambda: _places())
     twofold: str = field(default_factory=lambda: version("twofold"))
 
@@ -127,7 +129,7 @@ class _Errand:
             if Path(folder).is_dir():
                 os.environ.setdefault(name, folder)
         data = self.data if self.data is not None and self.data.exists() else None
-        if self.token.exists() and config.identity() == identity:  # it sees the plugins, too
+        if self.token.exists() and config.identity() == identity:  # it sees the same plugins, too
             store = Store(self.store)
             return run_in_store(config, store, data, on_progress, self.checkpoint_every)
         with tempfile.TemporaryDirectory(prefix="twofold-") as apart:
@@ -143,13 +145,13 @@ class _Errand:
 
 
 def _places() -> dict[str, str]:
-    """Where the command looks for datasets, unless a node has its own word on it."""
+    """Return the folders in which the command looks for datasets; a node's own settings win."""
     names = ("TWOFOLD_DATA", "TWOFOLD_CACHE")
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
 class _Board:
-    """An actor beside the command on which tasks write how far they are."""
+    """An actor on the command's machine that collects the progress of tasks."""
 
     def __init__(self) -> None:
         self._latest: dict[int, _Note] = {}
@@ -164,13 +166,13 @@ class _Board:
 
 class _Note(NamedTuple):
     attempt: int
-    progress: Progress | None  # none yet when it starts
+    progress: Progress | None  # None at the start of a task
 
 
 def _task(
     errand: _Errand, config: Config, identity: str, write: Callable[[Progress | None], None]
 ) -> Answer:
-    """Train a run on a node. `identity` is the run's on the command's machine."""
+    """Train a run on a node. `identity` is the run's identity on the command's machine."""
     write(None)
     return attempt(errand.train, config, identity, sparsely(write, TELL_EVERY))
 
@@ -189,10 +191,10 @@ class _Study:
     ) -> None:
         self._configs, self._store, self._watcher = configs, store, watcher
         self._ledger, self._errand, self._engine = ledger, errand, engine
-        self._pending: dict[Any, int] = {}  # which run a task makes
+        self._pending: dict[Any, int] = {}  # the run of each task
         self._attempts: Counter[int] = Counter()
         self._started: set[int] = set()
-        # Where this process is, for as long as it is: other nodes may be lost.
+        # The board is on this process's node, since other nodes may be lost.
         beside = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         board: Any = ray.remote(_Board)
         self._board = board.options(
@@ -202,7 +204,7 @@ class _Study:
         self._task = ray.remote(_task).options(
             num_cpus=1,
             num_gpus=engine.gpus_per_run,
-            max_retries=0,  # we count ourselves, and tell the watcher
+            max_retries=0,  # the ledger counts retries and tells the watcher
             scheduling_strategy="SPREAD",
             runtime_env={"env_vars": ONE_THREAD},
         )
@@ -219,7 +221,7 @@ class _Study:
                 ray.cancel(task, force=True)
 
     def _submit(self) -> None:
-        """As many as there is room for."""
+        """Submit as many runs as there is room for."""
         room = self._engine.room()
         while len(self._pending) < room and (index := self._ledger.next()) is not None:
             config = self._configs[index]
@@ -229,11 +231,11 @@ class _Study:
             self._pending[task] = index
 
     def _placed(self, config: Config) -> Config:
-        """On the GPU, of which Ray shows a task only its own, if it has one."""
+        """Place a run on the GPU, if it has a share of one. Ray shows a task only its own GPU."""
         return dataclasses.replace(config, device="cuda") if self._engine.gpus_per_run else config
 
     def _ended(self) -> list[Any]:
-        if not self._pending:  # all that is left is claimed by others
+        if not self._pending:  # different processes train all remaining runs
             time.sleep(LOOK_EVERY)
             return []
         ended, _ = ray.wait(list(self._pending), num_returns=1, timeout=LOOK_EVERY)
@@ -247,7 +249,7 @@ class _Study:
         except (NodeDiedError, ObjectLostError, LocalRayletDiedError) as error:
             self._started.discard(index)
             self._ledger.died(index, "its node was lost", f"{error}\n", fault=False)
-        except (RayTaskError, RaySystemError) as error:  # not of the run: `attempt` catches those
+        except (RayTaskError, RaySystemError) as error:  # `attempt` catches a run's own errors
             why = str(error).strip().splitlines()[-1]
             raise UserError(f"a Ray node can't train runs: {why} (is twofold there?)") from None
         except RayError as error:
@@ -266,7 +268,7 @@ class _Study:
             self._watcher.started(index)
 
     def _read(self) -> None:
-        """What the tasks have written, unless it is about an attempt that is over."""
+        """Read the messages of tasks, except for those about an attempt that has ended."""
         if not ray.wait([self._news], timeout=0)[0]:
             return
         try:
@@ -283,7 +285,7 @@ class _Study:
 
 
 def _renamed(run: Run, config: Config) -> Run:
-    """Return a run with the command's own paths: a node has plugins under different names."""
+    """Return a run with the command's own paths, since plugins have different paths on a node."""
     summary = {**run.summary, "command": config.command()}
     return dataclasses.replace(run, config=config, summary=summary)
 

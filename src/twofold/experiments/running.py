@@ -55,7 +55,9 @@ def run(benchmark: str | Benchmark, method: str | Method | Component, **given: A
             display.progressed(0, progress)
 
         if place.out is None:
-            return execute(config, as_path(place.data), sparsely(tell))
+            trained = execute(config, as_path(place.data), sparsely(tell))
+            display.trained(0, trained.summary)
+            return trained
         store = Store(place.out)
         store.prepare()
         every = place.checkpoint_every
@@ -97,7 +99,7 @@ def listed(runs: str | Study | Config | Iterable[Config | Study]) -> list[Config
     """Return the configurations of a list, a study or a study's name; each once."""
     if isinstance(runs, str):
         runs = load(runs)
-    if isinstance(runs, Config | Study):
+    if isinstance(runs, Config | Study) or not isinstance(runs, Iterable):
         runs = [runs]
     configs: dict[str, Config] = {}
     for each in runs:

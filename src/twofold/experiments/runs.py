@@ -1,4 +1,4 @@
-"""Runs: one method on one benchmark with one seed, trained, saved and loaded; and several runs."""
+"""Runs, each of one method on one benchmark with one seed, and collections of runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from twofold.evaluation.metrics import (
 from twofold.experiments import notebook
 from twofold.experiments.archive import CHECKSUMS, CURVES, Archive, is_archive
 from twofold.experiments.columns import Array, StoredColumns, read_parquet
-from twofold.experiments.config import Config, varying
+from twofold.experiments.config import Config, setting_words, varying
 from twofold.experiments.naming import canonical
 from twofold.experiments.plotting import draw
 from twofold.experiments.weights import (
@@ -43,7 +43,8 @@ from twofold.experiments.weights import (
     write_all,
 )
 from twofold.models.flat import load_weights
-from twofold.options import Option, options
+from twofold.options import options
+from twofold.text import mean_text
 from twofold.training import Result
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Run:
     summary: dict[str, Any]
     columns: Mapping[str, Array]  # the curves by name, each an array; read when first needed
     folder: Path | None = dataclasses.field(default=None, compare=False)  # where it was loaded from
-    # The weights that it kept, by name: `end`, or `task-1`, `task-2`, ...
+    # The weights that the run kept, by name: `end`, or `task-1`, `task-2`, ...
     states: Mapping[str, State] = dataclasses.field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
@@ -74,15 +75,15 @@ class Run:
         return f"Run({what}{': ' if numbers else ''}{numbers})"
 
     def _repr_html_(self) -> str:
-        row = (*_values(self.config, FIRST).values(), *map(notebook.percent, (self.min, self.avg)))
-        return notebook.html_table((*FIRST, "MIN", "AVG"), [row], self._picture())
+        row = (*_values(self.config, FIRST).values(), mean_text([self.min]), mean_text([self.avg]))
+        return notebook.html_table((*_columns(FIRST), "MIN", "AVG"), [row], self._picture())
 
     def _picture(self) -> str:
         return notebook.inline_picture(self)
 
     @property
     def name(self) -> str:
-        """The name of its folder in a store."""
+        """The name of the run's folder in a store."""
         return self.folder.name if self.folder else self.config.folder_name()
 
     @property
@@ -120,7 +121,7 @@ class Run:
 
     @cached_property
     def raw_measures(self) -> dict[str, float | None] | None:
-        """The measures of the trained weights, if a routine has different ones evaluated."""
+        """The measures of the trained weights, if a routine has different weights evaluated."""
         there = "raw_accuracy_after_task" in self.summary
         return self._measures("raw_accuracy") if there else None
 
@@ -130,7 +131,7 @@ class Run:
 
     @cached_property
     def gaps(self) -> list[Gap]:
-        """What every task switch did to every task learned before it."""
+        """Return the effect of every task switch on every task before it."""
         return gaps(self.columns["task"], self.accuracy)
 
     def plot(self, task: int = 1) -> Figure:
@@ -140,7 +141,7 @@ class Run:
     def weights(self, task: int | None = None) -> State:
         """Return the weights that the run kept, as a state dict on the CPU.
 
-        task: those after this task, counted from 1 (default: at the end of the run).
+        task: the task, counted from 1, after which they were kept (default: the end of the run).
         """
         tasks = len(self.summary.get("accuracy_after_task", []))
         asked = of_task(task or tasks)
@@ -160,9 +161,9 @@ class Run:
     ) -> nn.Module:
         """Return the trained network, ready to predict.
 
-        task: as it was after this task, counted from 1 (default: at the end of the run).
-        model: the network of the run, or a function that returns it. It is needed for runs on your
-            own tensors only.
+        task: the task, counted from 1, after which it is returned (default: the end of the run).
+        model: the network of the run, or a function that returns it. Only runs on your own tensors
+            need it.
         """
         state = self.weights(task)
         if isinstance(model, nn.Module):
@@ -183,7 +184,7 @@ class Run:
         return Recipe.find(self.config.benchmark).model()
 
     def write(self, folder: Path) -> None:
-        """Write the run's files into a folder; `Store.save` does it safely."""
+        """Write the run's files into a folder. `Store.save` does this safely."""
         _write_json(folder / CONFIG, dataclasses.asdict(self.config))
         _write_json(folder / SUMMARY, self.summary)
         pq.write_table(pa.table(dict(self.columns)), folder / CURVES, compression="zstd")
@@ -191,7 +192,7 @@ class Run:
 
     @classmethod
     def load(cls, folder: Path | str) -> Run:
-        """Load a run from its folder; or from an archive, as `ARCHIVE/name-of-the-run`."""
+        """Load a run from its folder, or from an archive as `ARCHIVE/name-of-the-run`."""
         folder = Path(folder)
         try:
             if not folder.is_dir() and is_archive(folder.parent):
@@ -213,11 +214,11 @@ FIRST = ("benchmark", "mode", "method", "seed")  # the options that are always s
 
 
 class Runs(Sequence[Run]):
-    """Several runs, in order. A slice or a selection of them is one of these again."""
+    """Several runs, in order. A slice or a selection of them is a `Runs` as well."""
 
     def __init__(self, runs: Iterable[Run] = (), failures: Mapping[str, str] = {}) -> None:
         self._runs = tuple(runs)
-        self.failures = dict(failures)  # the reasons of runs that are missing here, by name
+        self.failures = dict(failures)  # the reasons of failed runs, by name
 
     @overload
     def __getitem__(self, index: int) -> Run: ...
@@ -240,7 +241,7 @@ class Runs(Sequence[Run]):
     def where(self, test: Callable[[Run], bool] | None = None, /, **options: Any) -> Runs:
         """Select runs by their options, such as `runs.where(method="er", seed=142)`.
 
-        test: a function that returns whether a run is meant, such as `lambda run: run.avg > 90`.
+        test: a function that returns whether to select a run, such as `lambda run: run.avg > 90`.
         """
         for name in options:
             if name not in option_names():
@@ -250,22 +251,22 @@ class Runs(Sequence[Run]):
 
     @property
     def curves(self) -> pd.DataFrame:
-        """The curves of all runs: a row per run and iteration, after the options of the run.
+        """Return the curves: a row per run and iteration, with options of the run first.
 
-        The options are those that tell the runs apart, and the benchmark, mode, method and seed.
+        These are benchmark, mode, method and seed, and all options in which the runs differ.
         """
         return self._with_curves(self._differing())
 
     @property
     def measures(self) -> pd.DataFrame:
-        """The measures: a row per run, after the options that tell the runs apart."""
+        """Return the measures: a row per run, with the options in which runs differ first."""
         import pandas as pd
 
         names = self._differing()
         return pd.DataFrame([{**_values(run.config, names), **run.measures} for run in self])
 
     def frame(self) -> pd.DataFrame:
-        """The curves of all runs, after the name of the run and all its options."""
+        """Return the curves of all runs, with the name of the run and all its options first."""
         return self._with_curves(option_names(), named=True)
 
     def _with_curves(self, names: Sequence[str], named: bool = False) -> pd.DataFrame:
@@ -284,7 +285,7 @@ class Runs(Sequence[Run]):
         return pd.concat([repeated, clear], axis=1)
 
     def _differing(self) -> list[str]:
-        """The options that tell the runs apart, after those that are always shown."""
+        """Return the options that are always shown, and those in which the runs differ."""
         return [*FIRST, *(each.name for each in varying([run.config for run in self], FIRST))]
 
     def __repr__(self) -> str:
@@ -296,18 +297,16 @@ class Runs(Sequence[Run]):
         return f"Runs({len(self)} {_noun(len(self))}: {methods} on {benchmarks})"
 
     def plot(self, task: int = 1) -> Figure:
-        """Draw the accuracy on a task while later ones are learned: a line per setting.
+        """Draw the accuracy on a task while later ones are learned, with a line per setting.
 
-        Lines are means over seeds, and bands standard errors.
+        Lines are means over seeds, and bands are standard errors.
         """
-        shown = ("method", *(each.name for each in self._varying()))
+        differing = varying([run.config for run in self], ("method", "seed"))
         named: dict[str, list[Run]] = {}
-        for values, runs in self._settings(shown).items():
-            named.setdefault(", ".join(map(str, values)), []).extend(runs)
+        for run in self:
+            label = ", ".join([run.config.method, *setting_words(run.config, differing)])
+            named.setdefault(label, []).append(run)
         return draw(named, task)
-
-    def _varying(self) -> list[Option]:
-        return varying([run.config for run in self], ("method", "seed"))
 
     def _settings(self, names: Iterable[str]) -> dict[tuple[object, ...], list[Run]]:
         """Return the runs by the values of these options."""
@@ -322,12 +321,13 @@ class Runs(Sequence[Run]):
             (
                 *group,
                 len(runs),
-                notebook.mean_and_error(run.min for run in runs),
-                notebook.mean_and_error(run.avg for run in runs),
+                mean_text(run.min for run in runs),
+                mean_text(run.avg for run in runs),
             )
             for group, runs in self._settings(names).items()
         ]
-        return notebook.html_table((*names, "runs", "MIN", "AVG"), rows, self._picture())
+        header = (*_columns(names), "runs", "MIN", "AVG")
+        return notebook.html_table(header, rows, self._picture())
 
     def _picture(self) -> str:
         return notebook.inline_picture(self)
@@ -339,7 +339,7 @@ def option_names() -> list[str]:
 
 
 def _value(config: Config, name: str) -> object:
-    """An option as a table shows it."""
+    """Return the value of an option as a table shows it."""
     value = getattr(config, name)
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
@@ -348,8 +348,13 @@ def _values(config: Config, names: Iterable[str]) -> dict[str, object]:
     return {name: _value(config, name) for name in names}
 
 
+def _columns(names: Iterable[str]) -> list[str]:
+    """Return the headings of options."""
+    return [options(Config)[name].column for name in names]
+
+
 def matches(config: Config, wanted: Mapping[str, Any]) -> bool:
-    """Tell whether a configuration has these options. A method may be written in several ways."""
+    """Tell whether a configuration has these options; a method can be written in several ways."""
     meant = dict(wanted)
     if "method" in meant:
         meant["method"] = canonical(str(meant["method"]), config.benchmark, config.profile)
@@ -357,7 +362,7 @@ def matches(config: Config, wanted: Mapping[str, Any]) -> bool:
 
 
 def _listed(values: Iterable[str]) -> str:
-    """`er, er+gem`: each once, the first few of many."""
+    """Return `er, er+gem`: each value once, and only the first few of many."""
     names = list(dict.fromkeys(values))
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
@@ -368,7 +373,7 @@ def _noun(count: int) -> str:
 
 
 def result_text(config: Config, summary: Mapping[str, Any]) -> str:
-    """Return `MIN 83.1  AVG 93.6`, with a sign if MIN is a bound, and a word for divergence."""
+    """Return `MIN 83.1  AVG 93.6`; it also shows if MIN is a bound and if the run diverged."""
     low, average = (summary[metric] for metric in METRICS)
     sign = "" if low is None or config.schedule.complete else "≤ "
     diverged = "  diverged" if summary["diverged"] else ""
@@ -378,7 +383,7 @@ def result_text(config: Config, summary: Mapping[str, Any]) -> str:
 def accuracy_table(curves: Mapping[str, Array], kind: str = "accuracy") -> NDArray[np.float32]:
     """Return the accuracies of a run: a row per iteration, a column per task.
 
-    kind: `accuracy`, or `raw_accuracy` for the trained weights if others are evaluated.
+    kind: `accuracy`, or `raw_accuracy` for the trained weights if different ones are evaluated.
     """
     columns = [column for name, column in curves.items() if name.startswith(f"{kind}_")]
     return np.stack(columns, axis=1).astype(np.float32)
@@ -387,7 +392,7 @@ def accuracy_table(curves: Mapping[str, Array], kind: str = "accuracy") -> NDArr
 def summarise(config: Config, result: Result) -> dict[str, Any]:
     """Return the numbers of a run. Accuracies are in percent; `min` is None with a single task.
 
-    If a routine has different weights evaluated, `raw_` marks the numbers of the trained ones.
+    If a routine has different weights evaluated, `raw_` marks the numbers of the trained weights.
     """
     curves, task = result.curves, result.curves["task"]
     raw = _metrics(curves, "raw_accuracy", result.raw_task_ends) if result.raw_task_ends else {}
@@ -434,7 +439,7 @@ def made_with(device: str) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Return the name of the processor, which Python itself does not know on Linux."""
+    """Return the name of the processor, which Python does not know on Linux."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

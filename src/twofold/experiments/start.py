@@ -51,9 +51,10 @@ class Start:
 
 def _state(source: Any) -> dict[str, Tensor]:
     if isinstance(source, nn.Module):
-        return {name: value.detach().cpu() for name, value in source.state_dict().items()}
+        source = source.state_dict()
     if isinstance(source, dict) and all(isinstance(value, Tensor) for value in source.values()):
-        return dict(source)
+        # Copies: the network may be trained further before the run begins.
+        return {name: value.detach().cpu().clone() for name, value in source.items()}
     if hasattr(source, "weights"):
         found: dict[str, Tensor] = source.weights()
         return found

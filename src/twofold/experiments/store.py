@@ -8,8 +8,8 @@
     STORE/.work/.<name>.old             a run that is being replaced, if folders cannot be swapped
     STORE/.damaged/                     run folders that were found damaged, set aside
 
-A run is either complete or not there: its folder is written under a different name and renamed.
-An archive (see archive.py) holds its runs in a few files, and is read only.
+A run is either complete or not there, since its folder is written under a different name and then
+renamed. An archive (see archive.py) holds its runs in a few files and is read-only.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ from twofold.experiments.files import digest, exchange, own_folder, replace_file
 from twofold.experiments.files import writing as writing
 from twofold.experiments.runs import CONFIG, SUMMARY, Run, Runs
 from twofold.experiments.weights import FOLDER as WEIGHTS
-from twofold.experiments.weights import written
+from twofold.experiments.weights import holds, written
 from twofold.locks import try_lock
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1  # of a store; archives have their own
+FORMAT = 1  # of a store; archives have a different one
 FILES = (CONFIG, SUMMARY, CURVES)
-ATTEMPTS = 10  # at replacing a run that other processes replace, too
+ATTEMPTS = 10  # to replace a run that other processes replace at the same time
 
 
 class DamagedRunError(Exception):
-    """A run folder that is not what was once written there."""
+    """A run folder whose contents differ from what was written."""
 
 
 class Store:
-    """A folder of runs. Many processes, also on several machines, may use one at the same time."""
+    """A folder of runs, which many processes on several machines may use at the same time."""
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
@@ -70,7 +70,7 @@ class Store:
         self._archive = Archive(self.folder) if archived else None
 
     def prepare(self) -> None:
-        """Make the folder, and find out now, not after hours of training, if it can be written."""
+        """Create the folder, and raise UserError before training if it cannot be written."""
         self._check_open()
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -88,8 +88,15 @@ class Store:
             )
 
     def find(self, config: Config) -> Path | None:
-        """The place of the complete run of this configuration. A damaged one is set aside."""
-        return self.find_identity(config.identity())
+        """Return the place of the complete run of a configuration. A damaged run is set aside.
+
+        A run is not complete without the weights that the configuration asks to keep.
+        """
+        folder = self.find_identity(config.identity())
+        if folder is None or config.keep_weights == "none":
+            return folder
+        tasks = len(self._summary(folder).get("accuracy_after_task", []))
+        return folder if holds(folder, config.keep_weights, tasks) else None
 
     def find_identity(self, identity: str) -> Path | None:
         for folder in self._named(identity):
@@ -103,7 +110,7 @@ class Store:
         return None
 
     def _named(self, identity: str) -> list[Path]:
-        """The places of an identity, complete or not."""
+        """Return the places of an identity, complete or not."""
         return [self.folder / name for name in self._names() if name.endswith(f"-{identity}")]
 
     def _names(self) -> list[str]:
@@ -115,17 +122,17 @@ class Store:
         return os.listdir(self.folder)  # noqa: PTH208 (thousands of names, no paths)
 
     def save(self, run: Run, weights: Mapping[str, Mapping[str, Tensor]] = {}) -> Path:
-        """Write a run's folder, whole or not at all, in place of one of the same identity.
+        """Write a run's folder, whole or not at all. It replaces a run of the same identity.
 
-        weights: state dicts to keep by name (`end`, or `task-1`, ...), beside those that the run
-            has. If there are none, those of an old run with the same curves are kept.
+        weights: state dicts to keep by name (`end`, or `task-1`, ...), in addition to those of the
+            run. If there are none, the weights of an old run with the same curves are kept.
         """
         states = {name: dict(state) for name, state in weights.items()}
         whole = dataclasses.replace(run, states={**run.states, **states}) if states else run
         return self.save_files(run.config.folder_name(), whole.write)
 
     def save_files(self, name: str, write: Callable[[Path], None]) -> Path:
-        """Do the same for a folder's name; `write` puts the run's files into a folder."""
+        """Do the same by the name of the folder. `write` writes the run's files into a folder."""
         self._check_open()
         folder, identity = self.folder / name, identity_of(name)
         unfinished = self._place_of(f".{identity}-{uuid.uuid4().hex}")
@@ -150,7 +157,7 @@ class Store:
         return folder
 
     def _put(self, new: Path, folder: Path) -> None:
-        """Rename a folder. If there is one of that name, it is removed after that."""
+        """Rename a folder, and then remove the folder that had this name before."""
         for _ in range(ATTEMPTS):
             try:
                 new.rename(folder)
@@ -158,13 +165,13 @@ class Store:
             except OSError as error:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
-            with contextlib.suppress(FileNotFoundError):  # if another process was faster: try again
+            with contextlib.suppress(FileNotFoundError):  # another was faster: try again
                 if exchange(new, folder) or self._replace(new, folder):
                     return
         raise UserError(f"can't write {folder}: other processes keep replacing it")
 
     def _replace(self, new: Path, folder: Path) -> bool:
-        """Replace a folder in two steps. `_restore` undoes the first if the second never comes."""
+        """Replace a folder in two steps. `_restore` undoes the first if it is interrupted."""
         aside = self._aside(folder)
         shutil.rmtree(aside, ignore_errors=True)
         folder.rename(aside)
@@ -183,7 +190,7 @@ class Store:
         return self._place_of(f".{folder.name}.old")
 
     def _restore(self) -> None:
-        """Put runs back whose replacement was interrupted."""
+        """Restore runs whose replacement was interrupted."""
         for aside in self._place_of("").glob(".*.old"):
             folder = self.folder / aside.name[1:].removesuffix(".old")
             if not folder.exists():
@@ -191,9 +198,9 @@ class Store:
                     aside.rename(folder)
 
     def folders(self) -> list[Path]:
-        """The folders of all runs, by name; those of an archive stand for its runs.
+        """Return the folders of all runs by name, without stores inside this folder.
 
-        A folder beside them may be another store.
+        The folders of an archive's runs do not exist on disk.
         """
         places = sorted(self.folder / name for name in self._names() if "-" in name[1:])
         if self._archive is not None:
@@ -202,17 +209,17 @@ class Store:
         return [folder for folder in runs if not (folder / MARK).exists()]
 
     def inner(self) -> list[Path]:
-        """Other stores in this folder."""
+        """Return the stores in this folder."""
         return sorted(mark.parent for mark in self.folder.glob(f"*/{MARK}"))
 
     def runs(self) -> Runs:
-        """All complete runs. Damaged ones are named and left out."""
+        """Return all complete runs. Damaged ones are reported and left out."""
         return Runs(map(Run.load, self._sound()))
 
     def summaries(self, damaged: bool = False) -> list[dict[str, Any]]:
-        """The summaries of all complete runs, with the folder of each.
+        """Return the summaries of all complete runs, each with the run's folder.
 
-        damaged: those of damaged runs, too; no more than its folder if it cannot be read.
+        damaged: whether to include damaged runs, with the folder alone if one cannot be read.
         """
         places = self.folders() if damaged else self._sound()
         return [{**self._summary(place), "folder": str(place)} for place in places]
@@ -227,11 +234,11 @@ class Store:
         return summary if isinstance(summary, dict) else {}
 
     def frame(self) -> pd.DataFrame:
-        """All curves of all runs: a row per run and iteration, with the run's name and options."""
+        """Return all curves: a row per run and iteration, with the run's name and options."""
         return self.runs().frame()
 
     def damaged(self, places: Iterable[Path]) -> dict[Path, str]:
-        """Compare runs with their checksums; return what is wrong with each damaged one."""
+        """Compare runs with their checksums, and return what is wrong with each damaged run."""
         if self._archive is not None:
             wrong = self._archive.damaged(place.name for place in places)
             return {self.folder / name: why for name, why in wrong.items()}
@@ -247,7 +254,7 @@ class Store:
         if not self.folder.is_dir():  # its name may be misspelt
             raise UserError(f"there is no folder {self.folder}")
         for folder in self.folders():
-            if self._archive is not None:  # its curves are compared when they are read
+            if self._archive is not None:  # its curves are checked when they are read
                 yield folder
                 continue
             try:
@@ -258,13 +265,13 @@ class Store:
                 yield folder
 
     def set_aside(self, folder: Path, why: str) -> None:
-        """Keep what is damaged out of the way, for whoever wants to look at it."""
+        """Move a damaged run into the folder `.damaged`, where it can be examined."""
         with writing(self.folder):
             damaged = own_folder(self.folder / ".damaged")
             place = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=damaged))
             try:
                 folder.replace(place)
-            except FileNotFoundError:  # another process was faster
+            except FileNotFoundError:  # a different process was faster
                 place.rmdir()
                 return
         print(f"{folder}: {why}; set aside in {place}", file=sys.stderr)
@@ -287,14 +294,14 @@ class Store:
         return self.folder / ".work" / identity
 
     def log_of(self, config: Config) -> Path:
-        """What a run printed before it failed."""
+        """Return the path of the log of a failed run."""
         return self._place_of(config.identity()) / "log.txt"
 
     @contextmanager
     def claim(self, config: Config) -> Iterator[Work | None]:
-        """The place to make a run in, or None while another process has it.
+        """Yield the place to train a run in, or None while a different process trains it.
 
-        The claim is a lock that ends with the process, however it ends.
+        The claim is a lock, which ends with the process even if it is killed.
         """
         self._check_open()
         place = self._place_of(config.identity())
@@ -308,7 +315,7 @@ class Store:
 
 
 class Work:
-    """The place where a claimed run is made."""
+    """The place where a claimed run is trained."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -319,7 +326,7 @@ class Work:
         self.refused = why
 
     def clear(self) -> None:
-        """The run is complete: nothing of the making is needed any more."""
+        """Remove the files of a run that is complete and saved."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -335,12 +342,12 @@ def _keep_weights(old: Iterable[Path], new: Path) -> None:
                 (new / names[0]).parent.mkdir()
                 for name in names:
                     shutil.copyfile(folder / name, new / name)
-        except (DamagedRunError, FileNotFoundError):  # another process may replace it, too
+        except (DamagedRunError, FileNotFoundError):  # a different process may be replacing it
             shutil.rmtree(new / WEIGHTS, ignore_errors=True)
 
 
 def check(folder: Path, names: Iterable[str] | None = None) -> None:
-    """Compare files of a run with their checksums; all that it should have, if not given."""
+    """Compare files of a run with their checksums; without `names`, all files of the run."""
     try:
         sums = json.loads((folder / CHECKSUMS).read_text())
         if names is None:
@@ -353,7 +360,7 @@ def check(folder: Path, names: Iterable[str] | None = None) -> None:
                 raise DamagedRunError(f"{name} is damaged")
     except FileNotFoundError as error:
         raise DamagedRunError(f"{Path(error.filename).name} is missing") from None
-    except OSError as error:  # of the machine's: the files may be as they were
+    except OSError as error:  # the machine failed, and the files may be sound
         raise UserError(f"can't read {folder}: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError):
         raise DamagedRunError(f"{CHECKSUMS} is damaged") from None

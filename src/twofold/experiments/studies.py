@@ -1,4 +1,4 @@
-"""Studies: named grids of runs, declared as data: one TOML file each, a paper's or your own.
+"""Studies: named grids of runs, each declared in a TOML file of a paper or of your own.
 
     title = "..."                    # in one line; more of it in `about`
     seeds = 5                        # the first five of 142, 152, ...; or a list of seeds
@@ -9,7 +9,7 @@
     method = ["er", "er+gem"]        # the runs are all combinations
     lr = [0.1, 0.01]                 # any option of a run; what is not given is its default
 
-Everything is checked when a study is loaded: a mistake is answered before anything runs.
+Everything is checked when a study is loaded, so mistakes are reported before anything runs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Study:
     points: list[Point]
 
     def configs(self) -> list[Config]:
-        """All runs; those that two grids share are there once."""
+        """Return all runs; a run that two grids share is included once."""
         runs = (
             dataclasses.replace(point.config, seed=seed)
             for point in self.points
@@ -64,7 +64,7 @@ class Study:
         return list({run.identity(): run for run in runs}.values())
 
     def narrowed(self, wanted: Mapping[str, Sequence[Any]]) -> Study:
-        """Only the runs that have, of each of these settings, one of these values."""
+        """Return the study with only the runs that have one of these values of each setting."""
         points = self.points
         for key, values in wanted.items():
             for value in values:
@@ -77,7 +77,7 @@ class Study:
         return dataclasses.replace(self, points=points)
 
     def seeded(self, seeds: Sequence[int]) -> Study:
-        """Only the runs with these seeds."""
+        """Return the study with only these seeds."""
         for seed in seeds:
             if seed not in self.seeds:
                 raise self._without("seed", seed, set(map(str, self.seeds)))
@@ -87,7 +87,7 @@ class Study:
         return UserError(f"{self.name}: {unknown(key, str(value), there)}")
 
     def replacing(self, options: Options) -> Study:
-        """The same runs with these options, whatever the study says of them."""
+        """Return the study with these options in place of its own."""
         with _within(self.name):
             points = [_point({**point.options, **options}) for point in self.points]
         return dataclasses.replace(self, points=points)
@@ -112,7 +112,7 @@ def names() -> list[str]:
 
 
 def text_of(source: str) -> str:
-    """The file of a study, as it is."""
+    """Return the text of a study's file."""
     path = _path(source)
     try:
         return path.read_text(encoding="utf-8")
@@ -122,7 +122,7 @@ def text_of(source: str) -> str:
 
 
 def load(source: str, plugins: Sequence[str] = ()) -> Study:
-    """A study by its name, or from a file; checked. `plugins` define what it may speak of."""
+    """Load and check a study by its name or from a file. `plugins` may define its components."""
     text, path = text_of(source), _path(source)
     with _within(source):
         try:
@@ -214,7 +214,7 @@ def _text_of(given: Any, key: str) -> str:
 
 
 def _has(point: Point, key: str, value: Any) -> bool:
-    """Return whether it has this value; a method may be written in more than one way."""
+    """Tell whether a point has this value; a method can be written in several ways."""
     if key == "method":
         value = name_of(Method.parse(value), point.config.benchmark, point.config.profile)
     return bool(getattr(point.config, key) == value)
@@ -226,7 +226,7 @@ def _text(point: Point, key: str) -> str:
 
 @contextmanager
 def _within(where: str) -> Iterator[None]:
-    """What goes wrong in here says where it is."""
+    """Add the place to the messages of UserErrors."""
     try:
         yield
     except UserError as error:

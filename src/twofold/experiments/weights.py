@@ -1,4 +1,4 @@
-"""Weights of networks as safetensors files, which hold tensors by name and run nothing.
+"""Weights of networks as safetensors files, which hold tensors by name and no code.
 
 A run's folder may hold `weights/end.safetensors`, or a file per task: `weights/task-1.safetensors`.
 """
@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from twofold.choices import Kept
 from twofold.errors import UserError
 from twofold.experiments import files
 
@@ -37,7 +38,7 @@ def write(path: Path, module_state: Mapping[str, Any]) -> None:
         if not isinstance(value, Tensor):
             kind = type(value).__name__
             raise UserError(f"weights are tensors, and {name!r} of the network's state is a {kind}")
-    # Copies: two names may share their memory, which the format has no way to express.
+    # Copies, since two names may share memory, which the format cannot express.
     plain = {
         name: value.detach().cpu().contiguous().clone() for name, value in module_state.items()
     }
@@ -59,7 +60,7 @@ def read(path: Path) -> State:
 
 
 def digest(source: Path | Mapping[str, Tensor]) -> str:
-    """A short digest of weights: of their names, shapes and every bit of their values."""
+    """Return a short digest of the names, shapes and all bits of weights."""
     state = read(source) if isinstance(source, Path) else source
     found = hashlib.sha256()
     for name in sorted(state):
@@ -70,7 +71,10 @@ def digest(source: Path | Mapping[str, Tensor]) -> str:
 
 
 def file_of(source: Path) -> Path:
-    """Return the file of weights that a path names: itself, or the last of a run's folder."""
+    """Return the file of weights that a path names: itself, or the last of a run's folder.
+
+    If different weights were evaluated than trained, it is the evaluated ones, as in `Run.weights`.
+    """
     if not source.is_dir():
         return source
     names = written(source)
@@ -80,10 +84,10 @@ def file_of(source: Path) -> Path:
 
 
 def _order(name: str) -> tuple[bool, int, bool]:
-    """Sort weights by task, with `end` last, and the trained ones after the evaluated ones."""
+    """Return a sorting key: by task, with `end` last, and evaluated after trained weights."""
     stem = Path(name).stem
     number = re.search(r"\d+", stem)
-    return stem.startswith(END), int(number[0]) if number else 0, stem.endswith(TRAINED)
+    return stem.startswith(END), int(number[0]) if number else 0, not stem.endswith(TRAINED)
 
 
 def write_all(folder: Path, states: Mapping[str, Mapping[str, Tensor]]) -> None:
@@ -94,8 +98,16 @@ def write_all(folder: Path, states: Mapping[str, Mapping[str, Tensor]]) -> None:
 
 
 def written(folder: Path) -> list[str]:
-    """The files of weights in a run's folder, as its checksums name them."""
+    """Return the files of weights in a run's folder, as its checksums name them."""
     return sorted(f"{FOLDER}/{path.name}" for path in (folder / FOLDER).glob(f"[!.]*{SUFFIX}"))
+
+
+def holds(folder: Path, kept: Kept, tasks: int) -> bool:
+    """Tell whether a run's folder holds the weights that the option `keep_weights` asks for."""
+    names = {Path(name).stem for name in written(folder)}
+    if kept == "switches":
+        return names >= {of_task(task) for task in range(1, tasks + 1)}
+    return kept == "none" or bool(names & {END, of_task(tasks)})
 
 
 class StoredWeights(Mapping[str, State]):

@@ -1,8 +1,8 @@
 """A network whose parameters, and their gradients, are views of one vector each.
 
-GEM and its relatives compute with gradients as vectors. Keeping them as vectors from the start
-makes a projection a few lines and costs no work per parameter: `backward` writes into the
-vector, the update is two operations on it.
+GEM and similar routines compute with gradients as vectors. With flat storage, a projection takes a
+few lines and no work per parameter. `backward` writes into the vector, and the update is two
+operations on it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from twofold.models.state import detached_copy, examine
 
 
 class FlatModel:
-    """A module with flat parameters: `values` are the weights, `gradient` what backward adds to.
+    """A module with flat parameters: `values` are the weights, and backward adds to `gradient`.
 
     keeps_state: whether the module keeps state apart from its parameters and buffers. It is then
         evaluated on a copy of itself, so that evaluation leaves no trace.
@@ -30,14 +30,14 @@ class FlatModel:
     keeps_state = changes_inputs = False
 
     def __init__(self, module: nn.Module, device: torch.device | str = "cpu") -> None:
-        self.module = module.to(device).train()  # whatever mode it comes in
+        self.module = module.to(device).train()  # it may come in evaluation mode
         self.batch_norms = [m for m in module.modules() if isinstance(m, _BatchNorm)]
         self._affine = [p for m in self.batch_norms for p in m.parameters()]
         parameters = list(module.parameters())
         size = sum(p.numel() for p in parameters)
         self.values = torch.empty(size, device=device)
         self.gradient = torch.zeros(size, device=device)
-        self.slices: dict[Tensor, slice] = {}  # where each parameter is in them
+        self.slices: dict[Tensor, slice] = {}  # the place of each parameter in the vectors
         start = 0
         for p in parameters:
             stop = start + p.numel()
@@ -65,16 +65,16 @@ class FlatModel:
         self.keeps_state, self.changes_inputs = examine(self.module, x)
 
     def outputs(self, x: Tensor) -> int:
-        """How many it has, by the example of these inputs."""
+        """Return the number of outputs for inputs like these."""
         self.module.eval()
         try:
-            with torch.no_grad():  # not inference mode: a network may keep what it makes once
+            with torch.no_grad():  # not inference mode: a network may keep its tensors
                 return self(x).shape[1]
         finally:
             self.module.train()
 
     def buffers(self) -> list[Tensor]:
-        """The batch-norm statistics (empty for a network without)."""
+        """Return the batch-norm statistics; an empty list for a network without batch norm."""
         return list(self.module.buffers())
 
     def state(self) -> dict[str, Tensor]:
@@ -83,15 +83,15 @@ class FlatModel:
         return {name: value.detach().contiguous().clone().cpu() for name, value in state.items()}
 
     def copy(self) -> nn.Module:
-        """Return the network as it is now, apart from this one and not to be trained."""
+        """Return an independent copy of the network as it is now, which is not to be trained."""
         return copy.deepcopy(self.module).requires_grad_(False).eval()
 
     @contextmanager
     def frozen_batch_norm(self, affine: bool) -> Iterator[None]:
-        """FREEZE_BATCH_NORM of the paper's algorithm 3: running statistics, left as they are.
+        """Use the running statistics without updating them (FREEZE_BATCH_NORM, algorithm 3).
 
-        affine: whether its scale and shift still get gradients. GEM's references leave them out,
-        as the authors' code does, so that they count neither in G nor in its products.
+        affine: whether scale and shift still get gradients. GEM's references leave them out, as
+        in the authors' code, so that they count neither in G nor in its products.
         """
         training = [m.training for m in self.batch_norms]
         trained = [p.requires_grad for p in self._affine]
@@ -109,7 +109,7 @@ class FlatModel:
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Evaluation mode without gradients."""
+        """Switch to evaluation mode without gradients, and back afterwards."""
         module = self.module
         if self.keeps_state:
             self.module = detached_copy(module)
@@ -122,7 +122,7 @@ class FlatModel:
 
     @contextmanager
     def using(self, values: Tensor, buffers: list[Tensor] | None = None) -> Iterator[None]:
-        """Other weights (and batch-norm statistics) for a while: what a routine may evaluate."""
+        """Use different weights (and batch-norm statistics), and restore its own afterwards."""
         kept = [place.clone() for place in self._places(buffers)]
         for place, other in zip(self._places(buffers), [values, *(buffers or [])], strict=True):
             place.copy_(other)
@@ -137,7 +137,7 @@ class FlatModel:
 
 
 def load_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Set a network's weights and buffers; say in one line how a different network differs."""
+    """Set a network's weights and buffers. Raise UserError if they are of a different network."""
     own = module.state_dict()
     for name in (*own, *state):
         if name not in state or name not in own:
@@ -154,7 +154,10 @@ def load_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:
 
 
 def _like(vector: Tensor, parameter: Tensor) -> Tensor:
-    """The vector in the parameter's shape; convolution weights channels last, which is faster."""
+    """Return the vector in the parameter's shape.
+
+    Convolution weights are stored channels last, which is faster.
+    """
     if parameter.dim() == 4:
         o, i, h, w = parameter.shape
         return vector.view(o, h, w, i).permute(0, 3, 1, 2)

@@ -1,11 +1,11 @@
-"""A network as it is evaluated: batch norm folded into the convolutions before it.
+"""A network for evaluation, with batch norm folded into the convolutions before it.
 
 In evaluation, batch norm is the same affine map for every image. With s = scale / sqrt(var + eps),
 
     bn(conv(x; W)) = conv(x; s W) + shift - s mean,
 
-so that a convolution with other weights does both. Folding costs next to nothing, a pass over
-the activations is saved for every layer, and what is left runs in place.
+so one convolution with different weights computes both. Folding takes very little time. It saves a
+pass over the activations of every layer, and the remaining operations run in place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from twofold.models.state import own_state
 
 
 class Fold(NamedTuple):
-    """A convolution and its batch norm as they are trained, and the convolution that does both."""
+    """A convolution and its batch norm in training, and the convolution that computes both."""
 
     conv: nn.Conv2d
     norm: nn.BatchNorm2d
@@ -39,9 +39,9 @@ class _Tracer(fx.Tracer):
 
 
 class Inference:
-    """A copy of a network, folded where it has batch norm, that follows the network's weights.
+    """A copy of a network with batch norm folded, which follows the network's weights.
 
-    dtype: what it computes in; its logits are float32 in any case.
+    dtype: the type that it computes in. Its logits are always float32.
     """
 
     def __init__(self, net: FlatModel, dtype: torch.dtype = torch.float32) -> None:
@@ -58,7 +58,7 @@ class Inference:
 
     @torch.no_grad()
     def follow(self) -> None:
-        """Take the network's weights and statistics as they are now."""
+        """Copy the network's current weights and statistics."""
         if self._net.keeps_state or own_state(self._net.module) != self._state:
             self._net.keeps_state = True
             raise ChangedError
@@ -66,7 +66,7 @@ class Inference:
             own.copy_(live)
         for conv, norm, both in self._folds:
             mean, variance, bias = norm.running_mean, norm.running_var, both.bias
-            assert mean is not None  # of all three, `_foldable` has seen to it
+            assert mean is not None  # `_foldable` and `_folded` ensure all three
             assert variance is not None
             assert bias is not None
             scale = norm.weight * torch.rsqrt(variance + norm.eps)
@@ -83,10 +83,10 @@ def _tensors(module: nn.Module) -> dict[str, Tensor]:
 
 
 def _folded(module: nn.Module, live: nn.Module) -> tuple[nn.Module, list[Fold]]:
-    """The module without the batch norms that can be folded away; as it is if it can't be read."""
+    """Return the module without foldable batch norms, or unchanged if it cannot be traced."""
     try:
         traced = fx.GraphModule(module, _Tracer().trace(module))
-    except Exception:  # a forward pass that depends on its input: any error, from the user's code
+    except Exception:  # a forward pass in the user's code may depend on its input
         return module, []
     named, folds = dict(live.named_modules()), []
     calls = _calls(traced)
@@ -109,7 +109,10 @@ def _folded(module: nn.Module, live: nn.Module) -> tuple[nn.Module, list[Fold]]:
 
 
 def _end_in_fp32(module: nn.Module) -> None:
-    """A last linear layer costs little, and rounded logits are the largest part of the error."""
+    """Let the last layer, if linear, compute in fp32.
+
+    It takes little time, and rounded logits are the largest part of the error.
+    """
     if not isinstance(module, fx.GraphModule):
         return
     *_, end = module.graph.nodes
@@ -117,7 +120,7 @@ def _end_in_fp32(module: nn.Module) -> None:
     if not isinstance(last, fx.Node) or last.op != "call_module":
         return
     if _calls(module)[last.target] > 1:
-        return  # it is not only the last
+        return  # it is also called before the end
     layer, features = module.get_submodule(str(last.target)), _first_input(last)
     if isinstance(layer, nn.Linear) and features is not None:
         layer.float()
@@ -127,12 +130,12 @@ def _end_in_fp32(module: nn.Module) -> None:
 
 
 def _calls(module: fx.GraphModule) -> Counter[fx.node.Target]:
-    """How many times each of its modules is called."""
+    """Return how many times each submodule is called."""
     return Counter(node.target for node in module.graph.nodes if node.op == "call_module")
 
 
 def _first_input(node: fx.Node) -> fx.Node | None:
-    """None where there is none, or it is no tensor, or handed over by name."""
+    """Return the first positional input; None if there is none or it is not a node."""
     first = node.args[0] if node.args else None
     return first if isinstance(first, fx.Node) else None
 
@@ -140,10 +143,10 @@ def _first_input(node: fx.Node) -> fx.Node | None:
 def _foldable(
     node: fx.Node, named: dict[str, nn.Module], calls: Counter[fx.node.Target]
 ) -> tuple[nn.Conv2d, nn.BatchNorm2d] | None:
-    """A batch norm with running statistics, right after a convolution that nobody else reads.
+    """Return a convolution and its batch norm if they can be folded, else None.
 
-    Both are called once only: with the batch norm in it, a convolution would be another one
-    wherever else it is called.
+    The batch norm needs running statistics and must be the only user of the convolution's output.
+    Both must be called only once, since folding changes every call of the convolution.
     """
     norm = named.get(str(node.target)) if node.op == "call_module" else None
     if not isinstance(norm, nn.BatchNorm2d) or not norm.affine or norm.running_mean is None:
@@ -158,7 +161,7 @@ def _foldable(
 
 
 def _work_in_place(node: fx.Node, named: dict[str, nn.Module]) -> None:
-    """Let a sum or a ReLU overwrite its first input, where that is new and nobody else reads it."""
+    """Let a sum or a ReLU overwrite its first input if that is new and not used elsewhere."""
     if node.target not in (F.relu, torch.relu, operator.add):
         return
     first = _first_input(node)

@@ -1,7 +1,7 @@
 """The reduced ResNet-18 of Lopez-Paz and Ranzato (2017): a third of the channels, 3x3 stem.
 
-20/40/80/160 channels, no max-pool, and an average pool with a fixed 4x4 window, so that 32x32
-images give 160 features and 84x84 images 640 (a last map of 11x11 pools to 2x2).
+It has 20/40/80/160 channels, no max-pool, and an average pool with a fixed 4x4 window. Images of
+32x32 therefore give 160 features, and images of 84x84 give 640 (an 11x11 map pools to 2x2).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def _conv3x3(inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
 
 
 class BasicBlock(nn.Module):
-    """Two 3x3 convolutions with batch norm and a shortcut, projected where the shape changes."""
+    """Two 3x3 convolutions with batch norm, and a shortcut, projected if the shape changes."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class BasicBlock(nn.Module):
 
 
 class ReducedResNet18(nn.Module):
-    """1,109,240 parameters for 100 classes at 32x32."""
+    """The reduced ResNet-18: 1,109,240 parameters for 100 classes at 32x32."""
 
     def __init__(self, outputs: int, size: int) -> None:
         super().__init__()
@@ -60,5 +60,8 @@ class ReducedResNet18(nn.Module):
 
 
 def reduced_resnet18(outputs: int = 100, size: int = 32) -> nn.Module:
-    """For images of size x size pixels; at least 25 (a smaller last map can't be pooled)."""
+    """Return the network for images of size x size pixels.
+
+    The size is at least 25, since the last map of smaller images is too small to be pooled.
+    """
     return ReducedResNet18(outputs, size)

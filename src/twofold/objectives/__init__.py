@@ -11,6 +11,6 @@ globals().update(exported(Objective))  # Er, Joint, ...
 __all__ = ["Draw", "Objective", "Term"]
 __all__ += [*exported(Objective)]
 
-if TYPE_CHECKING:  # what files define here is found when it runs
+if TYPE_CHECKING:  # components are found at run time
 
     def __getattr__(name: str) -> Any: ...

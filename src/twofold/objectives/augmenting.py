@@ -1,4 +1,4 @@
-"""Objectives that see images augmented, in training and nowhere else."""
+"""Objectives that augment images in training."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from twofold.objectives.base import Objective
 
 
 class Augmenting(Objective):
-    """An objective with the option `augment`, which comes where it puts it among its options."""
+    """An objective with the option `augment`, whose place among the options a subclass decides."""
 
     augment: Augmentation
 
     def start(self, benchmark: Benchmark, net: FlatModel, seed: int) -> None:
         super().start(benchmark, net, seed)
-        # Not left out in silence: a run records how its data were augmented.
+        # An error, since a run records how its data were augmented.
         shape = list(benchmark.train.batch(benchmark.tasks[0].train[:1]).x.shape[1:])
         if self.augment != "none" and len(shape) != 3:
             raise UserError(

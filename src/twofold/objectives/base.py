@@ -1,4 +1,4 @@
-"""Objectives turn the current batch and the memory into weighted loss terms."""
+"""Objectives, which turn the current batch and the memory into weighted loss terms."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from twofold.cost import Load
 from twofold.method import Part
 from twofold.models import FlatModel
 
-Loss = Callable[[Tensor], Tensor]  # from logits to the mean loss over them
+Loss = Callable[[Tensor], Tensor]  # from logits to their mean loss
 
 
 Role = Literal["new", "old"]
 
 
 class Term(NamedTuple):
-    """A weighted loss, weight * loss(f_w(x)), on new data or on old."""
+    """A weighted loss, weight * loss(f_w(x)), on new or old data."""
 
     role: Role
     weight: float
@@ -33,12 +33,12 @@ class Term(NamedTuple):
     loss: Loss
 
 
-Pass = list[Term]  # terms that are forwarded together, and so share batch-norm statistics
+Pass = list[Term]  # terms that are forwarded together and share batch-norm statistics
 
 
 @dataclass
 class Draw:
-    """What one iteration samples: step 1 of the paper's algorithms 2 and 3."""
+    """The samples of one iteration: step 1 of the paper's algorithms 2 and 3."""
 
     task: int  # t, counted from 1
     iteration: int  # n within the task, counted from 1
@@ -53,12 +53,12 @@ def cross_entropy(y: Tensor) -> Loss:
 
 
 class Objective(Part, kind="objective"):
-    """The "what". Subclass it and write the loss in `passes`; the rest has defaults.
+    """The "what". Subclass it and write the loss in `passes`; all else has defaults.
 
-    replays: what a replay batch is. `nothing`; `total`: b examples of all past tasks together;
-        `each`: b of each past task.
-    stores_all: the memory takes every training example, whatever its quota.
-    lr: the default learning rate in each mode; a benchmark may have tuned ones.
+    replays: the kind of replay batch. `nothing`: none; `total`: b examples of all past tasks
+        together; `each`: b examples of each past task.
+    stores_all: whether the memory stores every training example, without a limit.
+    lr: the default learning rate per mode; a benchmark may have tuned ones.
     """
 
     replays: ClassVar[Literal["nothing", "total", "each"]] = "nothing"
@@ -75,15 +75,15 @@ class Objective(Part, kind="objective"):
         """Raise UserError if this objective can't be used in such a setting."""
 
     def start(self, benchmark: Benchmark, net: FlatModel, seed: int) -> None:
-        """Prepare, once, before the first task."""
+        """Prepare for a run, once before the first task."""
         self.benchmark, self.net, self.seed = benchmark, net, seed
 
     def held_out(self, chosen: list[Rows]) -> Rows:
-        """Return the rows of a task, among those to be stored, that are not trained on."""
+        """Return the rows of a task that are stored at its end but not trained on."""
         return np.empty(0, np.int64)
 
     def start_task(self, task: int, chosen: list[Rows]) -> Rows:
-        """Return the rows to train on; `chosen` will be stored at the end, class by class."""
+        """Return the rows to train on. `chosen` will be stored at the end, class by class."""
         return self.benchmark.tasks[task - 1].train
 
     def end_task(self, task: int, chosen: list[Rows]) -> Rows:
@@ -91,7 +91,7 @@ class Objective(Part, kind="objective"):
         return np.concatenate(chosen)
 
     def augmented(self, batch: Batch, random: np.random.Generator) -> Batch:
-        """Return a batch as the network shall see it in training."""
+        """Return a batch as the network sees it in training."""
         return batch
 
     def passes(self, draw: Draw) -> list[Pass]:
@@ -102,7 +102,7 @@ class Objective(Part, kind="objective"):
         """Prepare for an evaluation; the weights to be evaluated are in place."""
 
     def scores(self, logits: Tensor) -> Tensor:
-        """Return what decides the prediction: the class with the largest score."""
+        """Return the scores of the classes. The prediction is the class with the largest score."""
         return logits
 
     def cost(self, task: int, batch_size: int, batch_norm: bool) -> Load:
@@ -115,7 +115,7 @@ class Objective(Part, kind="objective"):
         return Load(passes, batch_size + replayed)
 
     def further_cost(self, task: int, batch_size: int) -> Load:
-        """Return the load of an iteration beside the gradient."""
+        """Return the load of an iteration in addition to the gradient."""
         return Load()
 
     def evaluation_cost(self, task: int, classes: int, memory_per_class: int) -> Load:

@@ -1,9 +1,9 @@
 """Bias correction (Wu et al., 2019), as the paper's appendix B states it.
 
-L = lambda L_d + (1 - lambda) L_c with lambda = n / (n + m) for n old and m new classes: L_c is ER's
-cross-entropy, L_d distils the previous model's old-class probabilities at temperature 2. Before
-every evaluation, alpha and beta that scale and shift the new classes' logits are fitted on
-validation examples, a tenth of the memory, which are never trained on.
+L = lambda L_d + (1 - lambda) L_c with lambda = n / (n + m) for n old and m new classes. L_c is ER's
+cross-entropy, and L_d distils the previous model's old-class probabilities at temperature 2. Before
+every evaluation, alpha and beta, which scale and shift the logits of new classes, are fitted to
+validation examples. These are a tenth of the memory and are never trained on.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from twofold.objectives.augmenting import Augmenting
 from twofold.objectives.base import Draw, Loss, Pass, Term
 
 TEMPERATURE = 2.0
-DIVERGED = 1e12  # a logit as large as this, or not a number at all
+DIVERGED = 1e12  # with a logit this large, or not finite, the network has diverged
 Array = NDArray[np.float64]
 
 
 @dataclass
 class Bic(Augmenting, name="bic"):
-    """BiC, for class-incremental benchmarks.
+    """Bias correction (BiC), for class-incremental benchmarks.
 
     augment: `crop` (the paper), `pad` (the authors' code, D7) or `none`.
     validation: share of the memory that is held out to fit the bias correction.
@@ -71,7 +71,7 @@ class Bic(Augmenting, name="bic"):
         self._previous_correction = (1.0, 0.0)
 
     def held_out(self, chosen: list[Rows]) -> Rows:
-        return np.concatenate([rows[self._kept(rows) :] for rows in chosen])
+        return np.concatenate([rows[self._kept(len(rows)) :] for rows in chosen])
 
     def start_task(self, task: int, chosen: list[Rows]) -> Rows:
         tasks = self.benchmark.tasks
@@ -89,10 +89,10 @@ class Bic(Augmenting, name="bic"):
         self._previous = self.net.copy()
         self._previous_correction = self._correction
         self._previous_classes = self._new_classes
-        return np.concatenate([rows[: self._kept(rows)] for rows in chosen])
+        return np.concatenate([rows[: self._kept(len(rows))] for rows in chosen])
 
     def state(self) -> dict[str, Any]:
-        """Without what `start_task` makes; the previous model as its weights."""
+        """Return the state without what `start_task` creates; the previous model as its weights."""
         made = ("_old_classes", "_new_classes", "_validation_batch")
         kept = {name: value for name, value in super().state().items() if name not in made}
         previous = self._previous.state_dict() if self._previous is not None else None
@@ -105,14 +105,14 @@ class Bic(Augmenting, name="bic"):
             self._previous.load_state_dict(state["_previous"])
 
     def _columns(self, tasks: Sequence[Task]) -> Tensor:
-        """The classes of these tasks, as an index of the network's outputs."""
+        """Return the classes of these tasks, as an index of the network's outputs."""
         classes = [c for task in tasks for c in task.classes]
         return torch.tensor(classes, dtype=torch.long, device=self.net.values.device)
 
-    def _kept(self, rows: Rows) -> int:
-        """How many of a class's stored examples are replayed; the others validate."""
-        held_out = max(1, round(len(rows) * self.validation))
-        return max(1, len(rows) - held_out)
+    def _kept(self, stored: int) -> int:
+        """Return how many of a class's stored examples are replayed; the others validate."""
+        held_out = max(1, round(stored * self.validation))
+        return max(1, stored - held_out)
 
     def passes(self, draw: Draw) -> list[Pass]:
         if draw.old is None or self._previous is None:
@@ -144,7 +144,7 @@ class Bic(Augmenting, name="bic"):
         return correct(logits, self._previous_classes, self._previous_correction)
 
     def before_evaluation(self) -> None:
-        """Fit the bias layer: one pass over the validation images, then two numbers on logits."""
+        """Compute the logits of the validation images and fit alpha and beta to them."""
         self._correction = (1.0, 0.0)
         if not len(self._old_classes):
             return
@@ -166,13 +166,13 @@ class Bic(Augmenting, name="bic"):
         return Load(evaluated=2 * batch_size) if task > 1 else Load()
 
     def evaluation_cost(self, task: int, classes: int, memory_per_class: int) -> Load:
-        """Return the load of the validation images that the bias is fitted to."""
-        held_out = task * classes * round(memory_per_class * self.validation)
-        return Load(evaluated=held_out) if task > 1 else Load()
+        """Return the load of the validation images that the bias correction is fitted to."""
+        held_out = memory_per_class - self._kept(memory_per_class)
+        return Load(evaluated=task * classes * held_out) if task > 1 else Load()
 
 
 def correct(logits: Tensor, classes: Tensor, correction: tuple[float, float]) -> Tensor:
-    """q_k = alpha o_k + beta for these classes, o_k for the others."""
+    """Return the logits q_k = alpha o_k + beta for these classes, and o_k for the others."""
     if correction == (1.0, 0.0):
         return logits
     alpha, beta = correction
@@ -182,16 +182,16 @@ def correct(logits: Tensor, classes: Tensor, correction: tuple[float, float]) ->
 
 
 def fit_bias(logits: Array, y: Rows, old: Rows, new: Rows) -> tuple[float, float]:
-    """argmin over (alpha, beta) of the cross-entropy over the classes seen so far (L_b).
+    """Return (alpha, beta) that minimise the cross-entropy over the classes seen so far (L_b).
 
-    It is convex in two variables, so a trust-region Newton method finds the minimum, also where a
-    full Newton step would lead far away. The old classes enter only through their log-sum-exp.
+    L_b is convex in two variables, so a trust-region Newton method finds the minimum, even where a
+    full Newton step would overshoot. The old classes enter only through their log-sum-exp.
     """
     rest, o = logsumexp(logits[:, old], axis=1), logits[:, new]
-    own = y[:, None] == new[None, :]  # where an example is of a new class, its column
+    own = y[:, None] == new[None, :]  # the column of an example's class, if it is new
     if not (np.abs(rest).max() < DIVERGED and np.abs(o).max() < DIVERGED):
-        return 1.0, 0.0  # a network that diverges has nothing to correct
-    target = np.stack([(own * o).sum(1), own.sum(1)], 1)  # what (o_k, 1) is for the right class
+        return 1.0, 0.0  # there is nothing to correct in a network that diverged
+    target = np.stack([(own * o).sum(1), own.sum(1)], 1)  # (o_k, 1) of the correct class
 
     def probabilities(w: Array) -> tuple[Array, Array]:
         q = w[0] * o + w[1]

@@ -1,10 +1,11 @@
 """Dark Experience Replay (Buzzega et al., 2020): replay the network's own earlier logits.
 
-The paper's appendix B:  L = L_c + alpha E_{(x,z) in memory} ||z - h(x)||^2,  where z are the
-logits at the time of storing, here the end of the example's task. L_c is the cross-entropy on the
-new task, as in the original and the authors' code. (The appendix refers to one with replayed
-examples as well, and says that the memory holds logits instead of labels.) DER++ has both: it adds
-beta CE(memory).
+The paper's appendix B:  L = L_c + alpha E_{(x,z) in memory} ||z - h(x)||^2.
+
+Here z are the logits at the time of storing, which is the end of the example's task. L_c is the
+cross-entropy on the new task, as in the original and in the authors' code. (The appendix refers to
+an L_c that includes replayed examples, but also states that the memory holds logits instead of
+labels.) DER++ adds beta CE(memory).
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from twofold.objectives.base import Draw, Pass, Term, cross_entropy
 
 @dataclass
 class Der(Augmenting, name="der"):
-    """DER; with beta > 0, DER++.
+    """Dark Experience Replay (DER); with beta > 0, DER++.
 
     alpha: weight of the distance between logits. The distance is the mean over the outputs, as in
-        the original authors' and in this paper's code; for the sum that the formula shows,
-        multiply alpha by the number of outputs.
+        the code of the original and of this paper. For the sum in the formula, multiply alpha by
+        the number of outputs.
     beta: weight of the cross-entropy on replayed examples; above 0 this is DER++.
     augment: `crop` (the paper), `pad` (the authors' code, D7) or `none`.
     """
@@ -53,7 +54,7 @@ class Der(Augmenting, name="der"):
         rows = super().end_task(task, chosen)
         with self.net.evaluating():
             logits = [self.net(self.benchmark.train.batch(part).x) for part in _chunks(rows)]
-        if task == 1:  # the width of the output is known only now
+        if task == 1:  # the number of outputs is known only now
             self._logits = torch.zeros(
                 len(self.benchmark.train), logits[0].shape[1], device=logits[0].device
             )

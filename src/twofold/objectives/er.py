@@ -1,4 +1,4 @@
-"""Experience replay: the joint loss with the old data approximated by the memory (section 4.1)."""
+"""Experience replay: the joint loss, with old data approximated by the memory (section 4.1)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from twofold.objectives.base import Draw, Objective, Pass, Term, cross_entropy
 
 @dataclass
 class Er(Objective, name="er"):
-    """1/t l_new + (1 - 1/t) l_old, with l_old on b examples of the memory."""
+    """Experience replay: 1/t l_new + (1 - 1/t) l_old, with l_old on b examples of the memory."""
 
     label = "ER"
     replays = "total"

@@ -9,7 +9,7 @@ from twofold.objectives.base import Draw, Objective, Pass, Term, cross_entropy
 
 @dataclass
 class Finetune(Objective, name="finetune"):
-    """l_new. With a routine that uses the memory this is GEM or A-GEM as first published."""
+    """The loss l_new alone. With GEM or A-GEM as the routine, it is that method as published."""
 
     label = "Finetune"
 

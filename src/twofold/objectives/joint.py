@@ -1,4 +1,4 @@
-"""Full replay, or incremental joint training: the joint loss itself (section 4.1)."""
+"""Full replay, or incremental joint training: the exact joint loss (section 4.1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from twofold.streams import stream
 
 @dataclass
 class Joint(Objective, name="joint"):
-    """The mean over the t tasks so far, with all past data stored and b examples of each.
+    """Full replay: the mean loss over the t tasks so far, with b examples of each past task.
 
     keep: how many training examples of each past task are stored; none means all of them. The
         authors' code keeps 20,000 of 60,000 on Rotated MNIST (D4).
@@ -44,13 +44,14 @@ class Joint(Objective, name="joint"):
         x = torch.cat([draw.new.x, draw.old.x])
         y = torch.cat([draw.new.y, draw.old.y])
         t, new, everything = draw.task, len(draw.new.y), len(y)
-        # Every task has the weight 1/t, which its examples share. Where at least b of each past
-        # task are kept, all t*b examples count alike.
+        # Every task has the weight 1/t, divided among its examples. If at least b examples of each
+        # past task are stored, all t*b examples have the same weight.
         tasks, examples = {"new": 1, "old": t - 1}, {"new": new, "old": everything - new}
         chunks = [np.arange(everything)]
         if self.net.has_batch_norm:
-            # In one forward pass, 20 tasks of 128 images at 84x84 would need some 40 GB. As in
-            # the authors' code, t passes with all tasks mixed; so each sees mixed statistics.
+            # One forward pass over 20 tasks of 128 images at 84x84 would need some 40 GB. As in
+            # the authors' code, there are t passes with all tasks mixed, so that the batch-norm
+            # statistics of each pass come from all tasks.
             random = stream(self.seed, "mixing", draw.task, draw.iteration)
             chunks = np.array_split(random.permutation(everything), t)
         return [
@@ -69,6 +70,9 @@ class Joint(Objective, name="joint"):
 
 
 def _by_role(chunk: Rows, new: int) -> list[tuple[Role, Tensor]]:
-    """The places of new and of old examples; the first `new` of all are the new ones."""
+    """Return the places of new and of old examples in a chunk.
+
+    Of all examples, the first `new` are new.
+    """
     places = torch.from_numpy(chunk)
     return [("new", places[places < new]), ("old", places[places >= new])]

@@ -40,7 +40,7 @@ class Paper:
     url: str = ""
 
     def __str__(self) -> str:
-        """`Hess et al. (2024)`."""
+        """Return `Hess et al. (2024)`."""
         names = [author.split()[-1] for author in self.authors]
         if len(names) > 2:
             names = [f"{names[0]} et al."]
@@ -86,10 +86,6 @@ class Catalogue(Mapping[str, T]):
         """Return the name under which a paper's entry is listed."""
         shared = sum(other == name for _, other in self._entries) > 1
         return f"{paper}/{name}" if shared else name
-
-    def paper(self, name: str) -> str:
-        """Return the paper that an entry comes from."""
-        return self._key(name)[0]
 
     def find(self, name: str) -> T:
         """Return an entry; raise UserError if there is none, or if papers share the name."""

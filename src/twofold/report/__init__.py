@@ -1,1 +1,1 @@
-"""What people look at: tables, verdicts, departures, figures and the page."""
+"""Views of runs for people: tables, verdicts, departures, figures and the page."""

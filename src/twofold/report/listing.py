@@ -1,4 +1,4 @@
-"""What there is: benchmarks, objectives and routines with their options, as text."""
+"""The list of benchmarks, objectives and routines with their options, as text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def listing() -> str:
 
 
 def _component(cls: type[Component]) -> list[str]:
-    """The name with the docstring's first line, then each option with what is said of it."""
+    """Return the name with the docstring's first line, then a line per option."""
     about = inspect.cleandoc(cls.__doc__ or "")
     lines = [f"  {cls.name:{WIDTH}}{about.splitlines()[0] if about else ''}"]
     hints = typing.get_type_hints(cls)
@@ -42,7 +42,7 @@ def _component(cls: type[Component]) -> list[str]:
 
 
 def _said_of(option: str, about: str) -> str:
-    """The first sentence about an option in its component's docstring."""
+    """Return the first sentence about an option in its component's docstring."""
     found = re.search(rf"^{option}: (.*?)(?=^\S|\Z)", about, re.MULTILINE | re.DOTALL)
     text = " ".join(found[1].split()) if found else ""
     return re.split(r"(?<=[a-z)])[.;:](?: |$)", text)[0]

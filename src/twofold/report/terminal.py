@@ -10,13 +10,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from twofold.compare.groups import Group
-from twofold.compare.statistics import mean_and_error
 from twofold.component import plain
 from twofold.experiments.config import varying
 from twofold.experiments.runs import Run
-from twofold.text import value_text
+from twofold.text import mean_text
 
 METRICS = ("min", "avg")
+MISSING = "-"  # a metric that does not exist, such as MIN with a single task
 NAMES = ("benchmark", "mode", "method", "profile")
 SHOWN = (*NAMES, "lr", "batch_size", "seed")  # columns, or in the title
 
@@ -70,10 +70,5 @@ def run_table(runs: Sequence[Run]) -> Table:
 
 def results(group: Group) -> list[str]:
     """Return MIN, an upper bound if evaluations were left out, and AVG."""
-    low, average = (mean_text(group.values(metric)) for metric in METRICS)
-    return [f"≤ {low}" if low != "-" and not group.complete else low, average]
-
-
-def mean_text(values: Sequence[float]) -> str:
-    """Return `93.6 ± 0.1`; `-` if a metric does not exist, such as MIN with a single task."""
-    return value_text(*mean_and_error(values)) if values else "-"
+    low, average = (mean_text(group.values(metric), MISSING) for metric in METRICS)
+    return [f"≤ {low}" if low != MISSING and not group.complete else low, average]

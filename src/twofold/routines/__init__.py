@@ -1,6 +1,6 @@
-"""Routines, the "how": what happens to the gradient between `backward` and the parameter update.
+"""Routines, the "how": they change the gradient between `backward` and the parameter update.
 
-One file per routine; a file added here is found.
+One file per routine. A file added to this folder adds its routine.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,6 @@ globals().update(exported(Routine))  # Gem, Agem, ...
 __all__ = ["Needs", "Routine", "Step"]
 __all__ += [*exported(Routine)]
 
-if TYPE_CHECKING:  # what files define here is found when it runs
+if TYPE_CHECKING:  # components are found at run time
 
     def __getattr__(name: str) -> Any: ...

@@ -1,6 +1,6 @@
 """A-GEM (Chaudhry et al., 2019): one constraint, the average loss on all past tasks.
 
-Algorithm 1 and 2 of the paper, PROJECT_AGEM:
+Equation (11) and algorithm 2 of Chaudhry et al., and PROJECT_AGEM in the paper's algorithm 2:
 
     g_bar = g                                  if <g, g_ref> >= 0
     g_bar = g - <g, g_ref> / <g_ref, g_ref> g_ref   otherwise
@@ -20,12 +20,12 @@ from twofold.routines.base import Needs, Routine, Step
 
 @dataclass
 class Agem(Routine, name="agem"):
-    """A-GEM's projection.
+    """The projection of A-GEM.
 
-    reference: `objective` takes g_ref = g_old, the gradient that the objective already has (the
-        paper's algorithm 2); an objective without old data gets a pass over a replay batch.
-        `frozen` always runs that extra pass, alone and with batch norm frozen, as the authors'
-        code does (D5); without batch norm, both give ER the same reference.
+    reference: `objective` uses g_ref = g_old, the gradient of the objective's old-data loss (the
+        paper's algorithm 2). For an objective without old data, it is computed in a pass over a
+        replay batch. `frozen` always runs such a pass, with batch norm frozen, as the authors' code
+        does (D5). Without batch norm, both give the same reference with ER.
     """
 
     reference: Literal["objective", "frozen"] = "objective"
@@ -40,7 +40,7 @@ class Agem(Routine, name="agem"):
         if step.old is None:
             return g
         dot = torch.dot(g, step.old)
-        # On a CPU the answer is at hand, and mostly no. A GPU must not wait for the host.
+        # On a CPU, skip the projection if it is not needed. A GPU must not wait for the CPU.
         if g.device.type == "cpu" and 0 <= dot.item() < math.inf:
             step.mark(projected=0.0, unsolved=0.0)
             return g
@@ -48,9 +48,11 @@ class Agem(Routine, name="agem"):
 
 
 def along_reference(g: Tensor, step: Step, missing: Tensor, square: Tensor) -> Tensor:
-    """The gradient nearest to g whose product with g_ref is larger by `missing`, if that is > 0.
+    """Return the vector nearest to g whose product with g_ref exceeds <g, g_ref> by `missing`.
 
-    square: <g_ref, g_ref>. A zero or a non-finite reference projects nothing.
+    If `missing` is not positive, or the reference is zero or not finite, return g.
+
+    square: <g_ref, g_ref>.
     """
     assert step.old is not None
     finite = torch.isfinite(missing) & torch.isfinite(square)

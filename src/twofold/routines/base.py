@@ -1,4 +1,4 @@
-"""Routines decide how a gradient is followed; a Step is what one iteration hands to them."""
+"""Routines, which decide how a gradient is followed, and the Step that an iteration passes them."""
 
 from __future__ import annotations
 
@@ -23,50 +23,50 @@ from twofold.streams import stream
 
 
 class Needs(Flag):
-    """What a routine asks of an iteration beyond the objective's gradient.
+    """The quantities that a routine needs in an iteration, besides the objective's gradient.
 
-    A run computes only what its routines ask for.
+    A run computes only what its routines need.
     """
 
     NOTHING = 0
     OLD = auto()  # g_old, the gradient of the objective's own old-data loss
-    FROZEN_OLD = auto()  # the replay batch's gradient from a pass of its own, batch norm frozen
+    FROZEN_OLD = auto()  # the replay batch's gradient in a separate pass, batch norm frozen
     PER_TASK = auto()  # G, one reference gradient per past task, batch norm frozen
-    MEMORY = auto()  # examples of the memory itself
-    ELSEWHERE = auto()  # the objective's gradient at other weights
+    MEMORY = auto()  # examples of the memory
+    ELSEWHERE = auto()  # the objective's gradient at different weights
 
-    REPLAY = OLD | FROZEN_OLD | PER_TASK | MEMORY  # what takes a memory that is not empty
+    REPLAY = OLD | FROZEN_OLD | PER_TASK | MEMORY  # all that need a memory
 
 
 @dataclass
 class Step:
     """One iteration as a routine sees it. All gradients are vectors as long as `net.values`.
 
-    Their memory is used again in the next iteration: copy what is to be kept.
+    The next iteration overwrites them, so copy those that you keep.
     """
 
     task: int  # t, counted from 1
     iteration: int  # n within the task, counted from 1
     net: FlatModel
-    g: Tensor  # the objective's gradient, as it is before the first routine
+    g: Tensor  # the objective's gradient, before the first routine
     old: Tensor | None = None  # g_old, for Needs.OLD and Needs.FROZEN_OLD; None in task 1
-    references: Tensor | None = None  # G, a row a past task, for Needs.PER_TASK; None in task 1
+    references: Tensor | None = None  # G, a row per past task, for Needs.PER_TASK; None in task 1
     old_loss: Tensor | None = None  # the loss that g_old is the gradient of
-    losses: dict[str, Tensor] = field(default_factory=dict)  # "total", "new", where replayed "old"
+    losses: dict[str, Tensor] = field(default_factory=dict)  # "total", "new", and "old" if replayed
     log: dict[str, Tensor | float] = field(default_factory=dict)  # recorded with the curves
-    seed: int = 0  # the run's; see `random`
-    # For Needs.MEMORY, so many examples of it; None in task 1.
+    seed: int = 0  # of the run; see `random`
+    # For Needs.MEMORY, a function that draws this many examples; None in task 1.
     memory: Callable[[int], Batch] | None = None
-    # For Needs.ELSEWHERE, the objective's gradient at these weights, on the same data.
+    # For Needs.ELSEWHERE, a function that returns the gradient at given weights, on the same data.
     gradient_at: Callable[[Tensor], Tensor] | None = None
     _norms: list[tuple[Tensor, Tensor]] = field(default_factory=list, init=False)
 
     def random(self) -> np.random.Generator:
-        """For a routine's own draws, which so depend on nothing but this step's place."""
+        """Return a generator for a routine's own draws, which depends on this step's place only."""
         return stream(self.seed, "routine", self.task, self.iteration)
 
     def norm(self, vector: Tensor) -> Tensor:
-        """||vector||, computed once."""
+        """Return ||vector||, computed once per vector."""
         for known, norm in self._norms:
             if known is vector:
                 return norm
@@ -74,35 +74,35 @@ class Step:
         return self._norms[-1][1]
 
     def has_norm(self, vector: Tensor, norm: Tensor) -> Tensor:
-        """The vector, whose norm is so known to those that come later."""
+        """Store the norm of a vector for later routines, and return the vector."""
         self._norms.append((vector, norm))
         return vector
 
     def mark(self, **happened: Tensor | float) -> None:
-        """Log that something happened (`projected`, `unsolved`), here or in a routine before."""
+        """Log whether something happened (`projected`, `unsolved`) in any routine so far."""
         for name, now in happened.items():
             before = self.log.get(name)
             if before is not None:
                 a, b = (v.float() if isinstance(v, Tensor) else v for v in (before, now))
-                now = a + b - a * b  # or, of zeros and ones on whatever device they are
+                now = a + b - a * b  # logical or of zeros and ones, on any device
             self.log[name] = now
 
 
 HOOKS = ("direct", "step_size", "momentum", "after_step", "start", "start_task", "evaluated")
-DOES_NOTHING = "sgd"  # and is meant to
+DOES_NOTHING = "sgd"  # the only routine that overrides nothing
 
 
 class Routine(Part, kind="routine"):
     """The "how". Subclass it, overriding only what you need; see docs/routines.md.
 
-    In every iteration the loop calls, for each routine of the chain in the order written,
-    `direct`, `step_size` and `momentum`, then (after the update) `after_step`. What a routine keeps
-    between iterations it keeps as attributes, made in `start`.
+    In every iteration the loop calls `direct`, `step_size` and `momentum` for each routine of the
+    chain, in the order written, and `after_step` after the update. A routine keeps its state
+    between iterations in attributes, which it creates in `start`.
     """
 
     needs: ClassVar[Needs] = Needs.NOTHING
-    scales: ClassVar[bool] = False  # whether `direct` changes the length of g, and no more
-    once: ClassVar[bool] = False  # whether a second one, with nothing new to act on, is a mistake
+    scales: ClassVar[bool] = False  # whether `direct` changes only the length of g
+    once: ClassVar[bool] = False  # whether a second one is a mistake, unless g is turned between
     first_task: ClassVar[bool] = False  # whether it changes training in the first task
 
     def __init_subclass__(cls, *, name: str | None = None, kind: str | None = None) -> None:
@@ -114,15 +114,15 @@ class Routine(Part, kind="routine"):
         super().__init_subclass__(name=name, kind=kind)
 
     def asks(self) -> Needs:
-        """Return what this routine needs; override it where that depends on the options."""
+        """Return what this routine needs. Override it if that depends on the options."""
         return self.needs
 
     def cost(self, task: int) -> Load:
-        """Return the load of an iteration beyond what `asks` implies."""
+        """Return the load of an iteration in addition to what `asks` implies."""
         return Load()
 
     def check(self, before: Sequence[Routine], momentum: float) -> None:
-        """Raise UserError where it makes no sense after these routines, or with this momentum."""
+        """Raise UserError if it makes no sense after these routines or with this momentum."""
         if self.overrides("evaluated") and any(other.overrides("evaluated") for other in before):
             raise UserError(f"{self.name}: a different routine already sets the evaluated weights")
         if self.once:
@@ -134,38 +134,38 @@ class Routine(Part, kind="routine"):
 
     @classmethod
     def overrides(cls, hook: str) -> bool:
-        """Whether it does anything there."""
+        """Tell whether the routine overrides a method."""
         return getattr(cls, hook) is not getattr(Routine, hook)
 
     @property
     def turns(self) -> bool:
-        """Whether it may change the direction itself."""
+        """Whether it may change the direction, and not only its length."""
         return self.overrides("direct") and not self.scales
 
     def start(self, net: FlatModel) -> None:
-        """Once, before the first iteration."""
+        """Prepare for a run, once before the first iteration."""
 
     def start_task(self, task: int) -> None:
-        """At every task switch, and before the first task."""
+        """Prepare for a task, at every task switch and before the first task."""
 
     def direct(self, g: Tensor, step: Step) -> Tensor:
-        """The direction to follow instead of `g`. Must not change `g` in place."""
+        """Return the direction to follow instead of `g`. It must not change `g` in place."""
         return g
 
     def step_size(self, lr: float, step: Step) -> float:
-        """The learning rate of this iteration, given the one so far."""
+        """Return the learning rate of this iteration, given that of the routines before."""
         return lr
 
     def momentum(self, momentum: float, step: Step) -> float:
-        """The share of the last velocity that this iteration keeps, given the one so far."""
+        """Return the momentum of this iteration, given that of the routines before."""
         return momentum
 
     def after_step(self, step: Step) -> None:
-        """After the parameters have moved."""
+        """Act after the parameters were updated."""
 
     @contextmanager
     def evaluated(self, net: FlatModel) -> Iterator[None]:
-        """Put the weights to be evaluated in place around every evaluation, then the old ones.
+        """Put the weights to evaluate in place during an evaluation, then the trained ones again.
 
         If a routine overrides this, the trained weights are evaluated as well, and their
         accuracies are recorded as `raw_accuracy_k`.
@@ -174,5 +174,5 @@ class Routine(Part, kind="routine"):
 
 
 def needs_of(routines: Sequence[Routine]) -> Needs:
-    """Return what a chain asks for: all that any of its routines does."""
+    """Return all that the routines of a chain need."""
     return reduce(operator.or_, (routine.asks() for routine in routines), Needs.NOTHING)

@@ -1,4 +1,4 @@
-"""Gradient clipping (Pascanu et al., 2013, algorithm 1): a direction is followed so far at most.
+"""Gradient clipping (Pascanu et al., 2013, algorithm 1): a limit on the norm of the direction.
 
 g_bar = g               if ||g|| <= limit
 g_bar = limit g / ||g||   otherwise
@@ -16,7 +16,7 @@ from twofold.routines.base import Routine, Step
 
 @dataclass
 class Clip(Routine, name="clip"):
-    """Limits the norm of the direction, from the first task on.
+    """Limit the norm of the direction, from the first task on.
 
     limit: the largest norm allowed.
     """

@@ -1,13 +1,14 @@
-"""An average of the weights is judged, while training goes on with the weights themselves.
+"""Temporal ensembling by an exponential moving average (Soutif-Cormerais et al., 2023).
 
-Temporal ensembling by an exponential moving average (Soutif-Cormerais et al., 2023):
+An average of the weights is evaluated, while training continues with the weights themselves:
 
     w_e <- m w_e + (1 - m) w    after every iteration
 
-for the weights and the batch-norm statistics. Their code starts at the random weights w_0, of
-which a share m^n is left after n iterations: 14% after 2,000 with m = 0.999. Here w_e is the
-weighted mean of the weights that training has reached, without w_0: m is (m - m^n) / (1 - m^n) in
-iteration n, which is Adam's bias correction (Kingma and Ba, 2015, section 3).
+for the weights and the batch-norm statistics. The code of Soutif-Cormerais et al. starts from the
+random weights w_0, which still have the share m^n after n iterations (14% for m = 0.999 and
+n = 2,000). Here w_e leaves w_0 out and is the weighted mean of the weights after each iteration.
+For this, m is replaced by (m - m^n) / (1 - m^n) in iteration n, which is the bias correction of
+Adam (Kingma and Ba, 2015, section 3).
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from twofold.routines.base import Routine, Step
 
 @dataclass
 class Ema(Routine, name="ema"):
-    """Judges an exponential average; the raw weights' accuracies are recorded beside it.
+    """Evaluate an exponential average of the weights; the trained weights are evaluated as well.
 
-    decay: m, how much of the average an iteration keeps. It reaches back over some 1 / (1 - m)
-        iterations; the paper's m is 0.99.
+    decay: m, the share of the average that an iteration keeps. The average reaches back over
+        about 1 / (1 - m) iterations. The paper's m is 0.99.
     """
 
     decay: float = 0.999
@@ -49,7 +50,7 @@ class Ema(Routine, name="ema"):
             if now.is_floating_point():
                 average.lerp_(now, weight)
             else:
-                average.copy_(now)  # the number of batches, which is nothing to average
+                average.copy_(now)  # the number of batches is not averaged
 
     @contextmanager
     def evaluated(self, net: FlatModel) -> Iterator[None]:

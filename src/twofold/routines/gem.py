@@ -29,14 +29,14 @@ Array = NDArray[np.float64]
 
 @dataclass
 class Gem(Routine, name="gem"):
-    """GEM's projection.
+    """The projection of GEM.
 
-    gamma: how much the reference gradients are favoured beyond the constraints; 0.5 is what the
-        paper and the original code use, 0 the pure projection.
+    gamma: how much the reference gradients are favoured beyond the constraints; 0.5 is the value
+        of the paper and the original code, and 0 is the pure projection.
     when: `violated` projects only if some <g, g_k> < 0 (the original code, the main experiments);
         `always` solves the QP at every iteration (the paper's gamma study).
     rule: how gamma enters. `bound`: v >= gamma in the dual (the original code); `added`: v* + gamma
-        (the original paper's text); `none`: not at all.
+        (the text of the original paper); `none`: not at all.
     references: `independent` rows g_k (the paper); `cumulative` rows g_1 + ... + g_k, as the
         authors' code computes them by not zeroing gradients between tasks (D2).
     ridge: added to the diagonal of GG' so that it is positive definite.
@@ -63,13 +63,13 @@ class Gem(Routine, name="gem"):
             G = G.cumsum(0)
         dots = G @ g
         if self.when == "violated" and not bool((dots < 0).any()):
-            # A NaN is not below 0, so a non-finite gradient ends here, too; it is counted.
+            # NaN is not below 0, so non-finite gradients end here as well and are counted.
             step.mark(unsolved=float(not bool(torch.isfinite(dots).all())))
             return g
         gram = _numbers(G @ G.T)
         v = self.weights(gram, _numbers(dots))
         if v is None and np.isfinite(gram).all():
-            D = G.double()  # in single precision, GG' of nearly parallel rows can be indefinite
+            D = G.double()  # in fp32, GG' of nearly parallel rows can be indefinite
             v = self.weights(_numbers(D @ D.T), _numbers(dots))
         step.mark(projected=float(v is not None), unsolved=float(v is None))
         if v is None:
@@ -77,7 +77,7 @@ class Gem(Routine, name="gem"):
         return torch.addmv(g, G.T, torch.from_numpy(v).to(G))
 
     def weights(self, gram: Array, dots: Array) -> Array | None:
-        """v*, by the chosen rule, from GG' and Gg. None if there is no solution to be had."""
+        """Return v*, by the chosen rule, from GG' and Gg; None if no solution was found."""
         bound = self.gamma if self.rule == "bound" else 0.0
         v = solve_dual(gram + self.ridge * np.eye(len(gram)), dots, bound)
         return v + self.gamma if v is not None and self.rule == "added" else v
@@ -88,15 +88,15 @@ def _numbers(values: Tensor) -> Array:
 
 
 def solve_dual(P: Array, q: Array, bound: float) -> Array | None:
-    """argmin_v 1/2 v'Pv + q'v subject to v >= bound, for a positive definite P.
+    """Return argmin_v 1/2 v'Pv + q'v subject to v >= bound, for a positive definite P.
 
-    With P = LL' and v = u + bound this is the non-negative least-squares problem
+    With P = LL' and v = u + bound, this is the non-negative least-squares problem
     min_{u >= 0} 1/2 ||L'u + L^-1 (q + P bound)||^2, which scipy solves exactly.
     """
     try:
         L = scipy.linalg.cholesky(P, lower=True)
         target = scipy.linalg.solve_triangular(L, q + P.sum(axis=1) * bound, lower=True)
         u, _ = scipy.optimize.nnls(L.T, -target)
-    except (np.linalg.LinAlgError, ValueError, RuntimeError):  # indefinite, not finite, no end
+    except (np.linalg.LinAlgError, ValueError, RuntimeError):  # e.g. an indefinite P
         return None
     return np.asarray(u + bound)

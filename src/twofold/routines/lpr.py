@@ -1,17 +1,18 @@
-"""Layerwise proximal replay (Yoo et al., 2024): old data's activations may change only slowly.
+"""Layerwise proximal replay (Yoo et al., 2024): the activations of old data change only slowly.
 
 For a layer l whose inputs on n old examples are the rows of Z_l, the proximal step
 
     argmin_W  <G_l, W - W_l> + 1/2 ||W - W_l||^2 + omega / (2 n) ||Z_l (W - W_l)'||^2
 
-is a step along G_l with a preconditioner, P_l = I + omega / n Z_l' Z_l:
+is a step along G_l with the preconditioner P_l = I + omega / n Z_l' Z_l:
 
     Gbar_l = G_l P_l^-1
 
-A bias is a weight of the input 1. A convolution's rows are its patches, a batch norm has one P of
-two parameters a channel, scale and shift; there n counts all places of an image, too (beta = 1 in
-the authors' code). Batch norm is frozen while Z is made; its normalised input is divided by the
-standard deviation, where the authors' code divides by the variance.
+A bias is the weight of a constant input of 1. The rows of a convolution are its patches. A batch
+norm has one P per channel, for its two parameters scale and shift. In both, n also counts all
+positions in an image (beta = 1 in the authors' code). Batch norm is frozen while Z is computed. Its
+normalised input is divided by the standard deviation, whereas the authors' code divides by the
+variance.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ CHUNK = 50  # images whose patches are in memory at once
 
 @dataclass
 class Lpr(Routine, name="lpr"):
-    """Preconditions each layer's gradient by what old examples feed into it.
+    """Precondition the gradient of each layer by the layer's inputs on old examples.
 
-    omega: how strongly their activations are held.
-    every: after how many iterations Z is made anew; at a switch it always is.
-    examples: how many of the memory's it is made of.
+    omega: how strongly the activations of old examples are held.
+    every: after how many iterations Z is computed again; it always is at a task switch.
+    examples: how many examples of the memory Z is computed from.
     """
 
     omega: float = 1.0
@@ -61,7 +62,7 @@ class Lpr(Routine, name="lpr"):
 
     def start(self, net: FlatModel) -> None:
         self._layers = layers(net)
-        self._inverses: dict[int, Tensor] = {}  # of the layers by their place
+        self._inverses: dict[int, Tensor] = {}  # by the layer's position
 
     def direct(self, g: Tensor, step: Step) -> Tensor:
         if step.memory is None:
@@ -75,11 +76,11 @@ class Lpr(Routine, name="lpr"):
         return direction
 
     def cost(self, task: int) -> Load:
-        """Return the load of what the memory feeds into each layer."""
+        """Return the load of computing each layer's inputs."""
         return Load(evaluated=self.examples / self.every) if task > 1 else Load()
 
     def _renew(self, net: FlatModel, x: Tensor) -> None:
-        """P^-1 of every layer, from what these images feed into it."""
+        """Compute P^-1 of every layer from its inputs on these images."""
         with torch.no_grad(), net.frozen_batch_norm(affine=True), _watching(self._layers) as seen:
             for chunk in x.split(CHUNK):
                 net(chunk)
@@ -88,7 +89,7 @@ class Lpr(Routine, name="lpr"):
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer that has a preconditioner, and where its parameters are in the network's vectors."""
+    """A layer with a preconditioner, and the place of its parameters in the network's vectors."""
 
     module: nn.Module
     weight: slice
@@ -96,13 +97,13 @@ class Layer:
     outputs: int
 
     def rows(self, x: Tensor) -> Tensor:
-        """Z: what each of its outputs (or of its channels, for batch norm) is a product with."""
+        """Return Z, whose product with the parameters is an output (batch norm: a channel)."""
         module = self.module
         if isinstance(module, _BatchNorm):
             assert module.running_mean is not None
             assert module.running_var is not None
             scale = torch.rsqrt(module.running_var + module.eps)
-            x = x.transpose(0, 1).flatten(1)  # a row a channel
+            x = x.transpose(0, 1).flatten(1)  # a row per channel
             z = ((x - module.running_mean[:, None]) * scale[:, None])[:, :, None]
         elif isinstance(module, nn.Conv2d):
             assert not isinstance(module.padding, str)
@@ -117,7 +118,7 @@ class Layer:
         return z if self.bias is None else F.pad(z, (0, 1), value=1.0)
 
     def precondition(self, direction: Tensor, inverse: Tensor) -> None:
-        """Gbar = G P^-1, in place."""
+        """Replace the layer's part G of the direction by Gbar = G P^-1, in place."""
         weight = direction[self.weight].view(self.outputs, -1)
         if self.bias is None:
             weight.copy_(_product(weight, inverse))
@@ -129,7 +130,7 @@ class Layer:
 
 
 def layers(net: FlatModel) -> list[Layer]:
-    """The linear, convolutional and batch-norm layers; others are left as they are."""
+    """Return the linear, convolutional and batch-norm layers; others have no preconditioner."""
     found = []
     for name, module in net.module.named_modules():
         if not isinstance(module, nn.Linear | nn.Conv2d | _BatchNorm) or module.weight is None:
@@ -145,7 +146,7 @@ def layers(net: FlatModel) -> list[Layer]:
 
 
 def _check(name: str, module: nn.Linear | nn.Conv2d | _BatchNorm, net: FlatModel) -> None:
-    """Raise UserError for a layer whose product with its input is not told by its parameters."""
+    """Raise UserError for batch norm without statistics, or a layer with computed parameters."""
     if isinstance(module, _BatchNorm) and module.running_mean is None:
         raise UserError(
             f"lpr freezes batch norm, and the network's batch norm {name!r} has no running "
@@ -160,9 +161,9 @@ def _check(name: str, module: nn.Linear | nn.Conv2d | _BatchNorm, net: FlatModel
 
 
 class Inputs:
-    """What comes into a layer: Z as long as it has fewer rows than columns, then Z'Z alone.
+    """The inputs of a layer: Z while it has fewer rows than columns, then only Z'Z.
 
-    Of batch norm, with its two columns a channel, always Z'Z.
+    For batch norm, which has two columns per channel, it is always Z'Z.
     """
 
     def __init__(self) -> None:
@@ -178,10 +179,10 @@ class Inputs:
             self.total = z.mT @ z if self.total is None else self.total + z.mT @ z
 
     def inverse(self, omega: float) -> Tensor:
-        """P^-1; or, for a short Z, the V with P^-1 = I - V'V, which takes less time to apply.
+        """Return P^-1 or, for a short Z, the V with P^-1 = I - V'V, which is faster to apply.
 
-        V = L^-1 A with A = (omega / n)^1/2 Z and L L' = I + A A'. Where that is no number, as for
-        a network that diverges, P = I.
+        V = L^-1 A with A = (omega / n)^1/2 Z and L L' = I + A A'. If the result is not finite, as
+        in a network that diverges, P = I.
         """
         if self.total is not None:
             identity = torch.eye(self.total.shape[-1], device=self.total.device)
@@ -194,7 +195,7 @@ class Inputs:
 
 
 def _product(G: Tensor, inverse: Tensor) -> Tensor:
-    """G P^-1: with P^-1 itself, with one a row (batch norm: a channel), or with V."""
+    """Return G P^-1, given P^-1, one P^-1 per row (for batch norm, per channel), or V."""
     if inverse.dim() == 3:
         return (G[:, None] @ inverse)[:, 0]
     if len(inverse) < inverse.shape[1]:
@@ -204,7 +205,7 @@ def _product(G: Tensor, inverse: Tensor) -> Tensor:
 
 @contextmanager
 def _watching(layers: list[Layer]) -> Iterator[dict[int, Inputs]]:
-    """The inputs of each layer, by its place, of all that is forwarded meanwhile."""
+    """Collect the inputs of each layer, by its position, in all forward passes meanwhile."""
     seen: dict[int, Inputs] = defaultdict(Inputs)
 
     def watch(k: int, layer: Layer) -> RemovableHandle:

@@ -1,4 +1,4 @@
-"""No momentum from the last task: the velocity is forgotten at every task switch.
+"""Reset of the momentum: the velocity is set to zero at every task switch.
 
 v_n = 0 v_{n-1} + g    in the first iteration n of a later task,
 v_n = mu v_{n-1} + g   in all others
@@ -15,7 +15,7 @@ from twofold.routines.base import Routine, Step
 
 @dataclass
 class MomentumReset(Routine, name="momentum-reset"):
-    """Starts every later task with its own first gradient alone."""
+    """Start every later task without the velocity of the task before."""
 
     once = True
 

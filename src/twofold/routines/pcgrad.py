@@ -1,15 +1,15 @@
-"""PCGrad (Yu et al., 2020, algorithm 1): gradients give up what conflicts with the others.
+"""PCGrad (Yu et al., 2020, algorithm 1): each gradient loses its conflicts with the others.
 
-Of the rows g_0 = g and g_1, ..., g_{t-1}, one a past task, each is projected onto the normal plane
-of every other with which it conflicts, in a random order:
+Each of the rows g_0 = g and g_1, ..., g_{t-1}, one per past task, is projected onto the normal
+plane of every other row that it conflicts with, in a random order:
 
     g_i^PC = g_i;   for j != i:   if <g_i^PC, g_j> < 0:   g_i^PC -= <g_i^PC, g_j> / ||g_j||^2 g_j
 
     gbar = (g_0^PC + ... + g_{t-1}^PC) / t
 
-The paper has the sum, since its loss is the sum over tasks; here the joint loss is their mean. On
-the new task's loss (`pcgrad` alone) the rows are the t tasks of the paper, and without a conflict
-gbar is the gradient of full replay.
+Yu et al. use the sum, since their loss is a sum over tasks; here the joint loss is a mean. With
+`pcgrad` alone, g is the gradient of the new task's loss and the rows are the t tasks of Yu et al.
+Without conflicts, gbar is then the gradient of full replay.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Pcgrad(Routine, name="pcgrad"):
 
 
 def weights(gram: Array, random: np.random.Generator) -> Array:
-    """How often each row is in the sum, found from their inner products alone."""
+    """Return the weight of each row in the sum, computed from the rows' inner products."""
     total = np.zeros(len(gram))
     for i in range(len(gram)):
         w = np.zeros(len(gram))  # of g_i^PC

@@ -1,9 +1,9 @@
-"""The norm of the original gradient for a direction that was changed.
+"""Rescaling of a direction to the norm of the original gradient.
 
     g_bar <- g_bar ||g|| / ||g_bar||
 
-GEM's gamma turns the gradient and makes it longer. This keeps the turn alone, so that gamma and the
-learning rate say different things.
+GEM's gamma turns the gradient and makes it longer. Rescaling keeps only the turn, so that gamma
+does not act as a larger learning rate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from twofold.routines.base import Routine, Step
 
 @dataclass
 class Rescale(Routine, name="rescale"):
-    """Gives the direction the norm that the objective's gradient had before the first routine."""
+    """Give the direction the norm of the objective's gradient before the first routine."""
 
     scales = True
     once = True
@@ -37,5 +37,5 @@ class Rescale(Routine, name="rescale"):
         if g is step.g:
             return g
         norm, wanted = step.norm(g), step.norm(step.g)
-        factor = torch.where(norm > 0, wanted / norm, 0)  # no direction: nothing to follow
+        factor = torch.where(norm > 0, wanted / norm, 0)  # a zero direction stays zero
         return step.has_norm(g * factor, norm * factor)

@@ -1,6 +1,6 @@
-"""Sharpness-aware minimisation (Foret et al., 2021): the gradient from where the loss is worse.
+"""Sharpness-aware minimisation (Foret et al., 2021): the gradient at nearby weights of high loss.
 
-Equation (2) and algorithm 1 of the paper, with p = 2:
+Equations (2) and (3) and algorithm 1 of Foret et al., with p = 2:
 
     gbar = gradient of the loss at w + rho g / ||g||
 
@@ -21,9 +21,9 @@ from twofold.routines.base import Needs, Routine, Step
 
 @dataclass
 class Sam(Routine, name="sam"):
-    """Follows the objective's gradient at the worst weights nearby, from the first task on.
+    """Follow the gradient at nearby weights with a high loss, from the first task on.
 
-    rho: how far away they are.
+    rho: the distance of these weights.
     """
 
     rho: float = 0.05
@@ -47,6 +47,6 @@ class Sam(Routine, name="sam"):
     def direct(self, g: Tensor, step: Step) -> Tensor:
         assert step.gradient_at is not None  # as asked for
         step.mark(projected=1.0)
-        # No gradient, no way up: the quotient's floor keeps w where it is.
+        # For a zero gradient, the lower limit of the norm avoids a division by zero.
         away = self.rho / step.norm(g).clamp(min=1e-12)
         return step.gradient_at(step.net.values + away * g)

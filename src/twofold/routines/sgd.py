@@ -9,4 +9,4 @@ from twofold.routines.base import Routine
 
 @dataclass
 class Sgd(Routine, name="sgd"):
-    """g itself. `er` and `er+sgd` are the same method."""
+    """Follow g unchanged. `er` and `er+sgd` are the same method."""

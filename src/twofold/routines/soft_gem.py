@@ -1,13 +1,13 @@
-"""eps-SOFT-GEM (Hu et al., 2020): A-GEM with a constraint that leaves room, or asks for more.
+"""eps-SOFT-GEM (Hu et al., 2020): A-GEM with a stricter constraint.
 
     minimise_gbar  1/2 ||g - gbar||^2    subject to   <gbar, g_ref> >= eps ||g|| ||g_ref||,
 
     gbar = g                                            if cos(g, g_ref) >= eps
     gbar = g + (eps - cos(g, g_ref)) ||g|| g_ref / ||g_ref||   otherwise
 
-eps in 0..1 balances new against old: 0 is A-GEM, and with 1 no direction will do but the
-reference's own. The paper's eps has no unit; it is taken here in units of ||g|| ||g_ref||, so that
-it means the same at every scale.
+eps in 0..1 balances new against old data: 0 is A-GEM, and with 1 the direction must agree with
+the reference completely. Hu et al. give eps no unit. Here its unit is ||g|| ||g_ref||, so that it
+means the same at every scale.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from twofold.routines.base import Needs, Routine, Step
 
 @dataclass
 class SoftGem(Routine, name="soft-gem"):
-    """A-GEM that asks for at least some agreement with the reference g_old.
+    """A-GEM with a minimum agreement with the reference g_old.
 
-    eps: how much, as a cosine; 0 is A-GEM.
+    eps: the minimum agreement, as a cosine; 0 is A-GEM.
     """
 
     eps: float = 0.1

@@ -1,13 +1,13 @@
 """Any aggregator of TorchJD (Quinton and Rey, 2024), by its name: `er+torchjd:UPGrad`.
 
-An aggregator A makes one vector of the rows of a matrix. The rows are g and the gradients of the
+An aggregator A turns the rows of a matrix into one vector. The rows are g and the gradients of the
 past tasks:
 
     gbar = A(J),   J = (g, g_1, ..., g_{t-1})
 
-Where an aggregator has a preference vector, `preference=mean` is TorchJD's (1/t, ..., 1/t) and
-`preference=gradient` is (1, 0, ..., 0): so `torchjd:DualProj(preference=gradient)` is GEM's
-projection, gamma = 0. `torchjd:PCGrad` is t times `pcgrad`. TorchJD is an optional extra:
+If an aggregator has a preference vector, `preference=mean` is TorchJD's (1/t, ..., 1/t) and
+`preference=gradient` is (1, 0, ..., 0). So `torchjd:DualProj(preference=gradient)` is GEM's
+projection with gamma = 0. `torchjd:PCGrad` is t times `pcgrad`. TorchJD is an optional extra:
 pip install -c constraints.txt -e '.[torchjd]'.
 """
 
@@ -30,7 +30,7 @@ from twofold.routines.base import Needs, Routine, Step
 
 
 class Aggregated(Routine):
-    """Follows what an aggregator of TorchJD makes of g and the past tasks' gradients."""
+    """Follow the aggregate of g and the past tasks' gradients by an aggregator of TorchJD."""
 
     aggregator: ClassVar[type[torch.nn.Module]]
 
@@ -58,12 +58,12 @@ class Aggregated(Routine):
     def _aggregate(self, rows: Tensor) -> Tensor | None:
         try:
             direction: Tensor = self._made(len(rows), rows)(rows)
-        except (ValueError, RuntimeError):  # a quadratic program without an answer
+        except (ValueError, RuntimeError):  # a quadratic program without a solution
             return None
         return direction
 
     def _made(self, rows: int, like: Tensor) -> torch.nn.Module:
-        """A new one for so many rows."""
+        """Return a new aggregator for this many rows."""
         options = {name: getattr(self, name) for name in self.options()}
         if options.pop("preference", None) == "gradient":
             options["pref_vector"] = torch.eye(rows, 1).to(like)[:, 0]
@@ -72,7 +72,7 @@ class Aggregated(Routine):
 
 @contextmanager
 def _seeded(step: Step, g: Tensor) -> Iterator[None]:
-    """Some draw from torch's global stream: here it depends on the step alone."""
+    """Seed torch's global generator, from which some aggregators draw, by the step."""
     with torch.random.fork_rng(devices=[g.device] if g.is_cuda else []):
         torch.manual_seed(int(step.random().integers(2**63)))
         yield
@@ -98,7 +98,7 @@ def routine(name: str) -> type[Routine]:
 
 
 def _aggregators() -> dict[str, Any]:
-    """All that can be written as text, by name."""
+    """Return the aggregators that can be written as text, by name."""
     module = _torchjd("torchjd.aggregation")
     found = {name: getattr(module, name) for name in module.__all__}
     return {
@@ -110,7 +110,7 @@ def _aggregators() -> dict[str, Any]:
 
 
 def _options(aggregator: Any) -> list[Any] | None:
-    """Its parameters that are numbers or words, as fields; None if others are required."""
+    """Return the parameters that are numbers or words, as fields; None if others are required."""
     fields: list[Any] = []
     hints = typing.get_type_hints(aggregator.__init__)
     _, *parameters = inspect.signature(aggregator.__init__).parameters.values()

@@ -1,6 +1,6 @@
-"""A learning rate that starts small after every task switch and grows to its full size.
+"""Warm-up of the learning rate: it starts small after every task switch and grows to its full size.
 
-In the n-th of the first N iterations after a switch
+In the n-th of the first N iterations after a switch,
 
     linear:  lr_n = lr n / N                 (gradual warm-up: Goyal et al., 2017, section 2.2)
     cosine:  lr_n = lr (1 - cos(pi n / N)) / 2
@@ -18,9 +18,9 @@ from twofold.routines.base import Routine, Step
 
 @dataclass
 class Warmup(Routine, name="warmup"):
-    """Small steps after a switch. The first task, where nothing can be forgotten, is left alone.
+    """Small steps after a switch. The first task, in which nothing can be forgotten, has none.
 
-    iterations: how many it takes to the full learning rate (N).
+    iterations: how many iterations it takes to reach the full learning rate (N).
     shape: `linear`, or `cosine`, which is smaller in the first half and larger in the second.
     """
 

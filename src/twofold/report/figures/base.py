@@ -29,7 +29,7 @@ class Drawing(Protocol):
 
 
 class Shown(NamedTuple):
-    """What a figure shows of a store."""
+    """The runs of a store that a figure shows."""
 
     runs: list[Run]
     setting: str  # why this learning rate and batch size, if there were several

@@ -9,10 +9,11 @@ from matplotlib.figure import Figure
 from twofold.compare.selection import method_groups
 from twofold.drawing.panels import Series, stacks_figure
 from twofold.drawing.style import looks
+from twofold.experiments.plotting import series
 from twofold.experiments.runs import Run
 from twofold.report.figures.base import figure, preferred
 from twofold.report.figures.notes import notes
-from twofold.report.figures.series import series, timeline_of
+from twofold.report.figures.series import group_timeline
 
 
 @figure(
@@ -33,9 +34,9 @@ def gap_figure(runs: Sequence[Run], task: int = 1) -> Figure:
     """
     groups = method_groups(runs)
     styles = looks(sorted({each.routines for each in groups}, key=lambda how: (how != "sgd", how)))
-    timeline = timeline_of(groups, task)
+    timeline = group_timeline(groups, task)
     stacks: dict[str, list[Series]] = {}
     for group in groups:
-        own = series(group, task, group.routines, styles[group.routines])
+        own = series(group.runs, task, group.routines, styles[group.routines])
         stacks.setdefault(group.objective, []).append(own)
     return stacks_figure(stacks, timeline, notes(groups))

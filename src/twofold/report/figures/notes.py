@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from twofold.compare.groups import Group
 from twofold.compare.reductions import Reductions
+from twofold.experiments.plotting import seed_words
 from twofold.experiments.profiles import DEFAULT
 
 MISSED = "the deepest drop may be missed, and MIN is an upper bound"
@@ -15,7 +16,7 @@ MISSED = "the deepest drop may be missed, and MIN is an upper bound"
 def notes(groups: Sequence[Group]) -> list[str]:
     """Return the notes on these groups."""
     return [
-        f"{_setting(groups)}: {_seeds(groups)}",
+        f"{_setting(groups)}: {seed_words({g.config.method: len(g.seeds) for g in groups})}",
         *_remarks(groups, lambda less: ", ".join(less.remarks("min"))),
         *_remarks(groups, lambda less: less.schedule and f"{less.schedule} only: {MISSED}"),
     ]
@@ -32,15 +33,6 @@ def _setting(groups: Sequence[Group]) -> str:
         apart = f" ({', '.join(others)})" if others else ""
         parts.append(f"{name.replace('_', ' ')} {usual:g}{apart}")
     return ", ".join(parts + [f"profile {config.profile}"] * (config.profile != DEFAULT))
-
-
-def _seeds(groups: Sequence[Group]) -> str:
-    """Return `mean ± standard error over 5 seeds (joint 3)`."""
-    most = max(len(group.seeds) for group in groups)
-    if most == 1:
-        return "one seed"
-    fewer = [f"{g.config.method} {len(g.seeds)}" for g in groups if len(g.seeds) < most]
-    return f"mean ± standard error over {most} seeds" + (f" ({', '.join(fewer)})" if fewer else "")
 
 
 def _remarks(groups: Sequence[Group], words: Callable[[Reductions], str]) -> list[str]:

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from twofold.compare.groups import Group, groups
 from twofold.compare.hypotheses import hypotheses
-from twofold.compare.statistics import mean_and_error
 from twofold.compare.verdicts import findings
 from twofold.drawing.style import looks
 from twofold.evaluation.measures import MEASURES, TOLERANCE, Gap, gaps, measures
+from twofold.experiments.plotting import accuracy_curve
 from twofold.experiments.runs import Run
-from twofold.report.figures.series import accuracy_curve
 from twofold.report.page.thinning import DENSE, thin
 from twofold.report.tables import render, study_table, tables
+from twofold.statistics import mean_and_error
 
 Plain = dict[str, Any]  # what JSON can hold
 Known = dict[tuple[Any, ...], Plain]  # groups that were described before
@@ -40,7 +40,7 @@ DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}  # as Plotly 
 
 
 class Fineness(NamedTuple):
-    """How a curve is thinned: the arguments of `thin`."""
+    """The fineness of a thinned curve: the arguments of `thin`."""
 
     buckets: int
     dense: int
@@ -185,7 +185,7 @@ def _gap(gap: Gap) -> Plain:
 
 
 def _mean_curve(group: Group, task: int, learned: NDArray[Any], fineness: Fineness) -> Plain:
-    curve = accuracy_curve(group, task)
+    curve = accuracy_curve(group.runs, task)
     iterations = curve.x.astype(int)
     rows = thin(learned[iterations - 1], curve.mean, *fineness)
     mean = {"x": packed(iterations[rows]), "y": packed(curve.mean[rows])}

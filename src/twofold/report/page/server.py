@@ -1,4 +1,4 @@
-"""Watching a study: the page, served to this machine alone, made again as runs finish."""
+"""A server of the page for this machine only, which updates the page when runs finish."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from twofold.report.page.document import as_json, document
 HOST, PORT = "127.0.0.1", 8000
 HEADERS = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "frame-ancestors 'none'",  # more to what the page says itself
+    "Content-Security-Policy": "frame-ancestors 'none'",  # in addition to the page's own policy
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -38,11 +38,11 @@ class Watched:
         self._made = ("", "")
 
     def contents(self) -> tuple[str, str]:
-        """Made again only if the store's folder has changed."""
+        """Return the contents and their tag, computed again only if the store has changed."""
         with self._lock:
             seen = _seen(self._store.folder)
             if seen != self._seen:
-                folder = self._store.folder  # may be gone: somebody may be about to make it anew
+                folder = self._store.folder  # it may be missing while it is created again
                 runs = self._store.runs() if folder.is_dir() else []
                 text = as_json(page_contents(runs, str(folder), seen[1], self._known))
                 self._made = text, hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -51,7 +51,7 @@ class Watched:
 
 
 def _seen(folder: Path) -> tuple[frozenset[tuple[str, int]], int]:
-    """What there is: run folders with the times of their last change; how many runs are begun."""
+    """Return run folders with the times of their last change, and the number of begun runs."""
     runs = [(e.name, e.stat().st_mtime_ns) for e in _folders(folder)]
     return frozenset(runs), len(_folders(folder / ".work"))
 
@@ -65,7 +65,7 @@ def _folders(folder: Path) -> list[os.DirEntry[str]]:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Two addresses, for reading alone."""
+    """The handler of two addresses, which can only be read."""
 
     server_version, sys_version = "twofold", ""
 
@@ -76,7 +76,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         port = cast(ThreadingHTTPServer, self.server).server_port
         if self.headers["Host"] not in (f"{HOST}:{port}", f"localhost:{port}"):
-            # A page from elsewhere whose name was made to mean this machine.
+            # A page of a different site whose name was resolved to this machine (DNS rebinding).
             self._answer(HTTPStatus.MISDIRECTED_REQUEST)
             return
         answers: dict[str, Callable[[], None]] = {"/": self._page, "/contents.json": self._contents}
@@ -110,11 +110,11 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: the page asks all the time."""
+        """Log nothing, since the page asks continually."""
 
 
 def page_server(store: Store, port: int | None = None) -> ThreadingHTTPServer:
-    """A server of the store's page on a port, or on the usual one, if it is free, or any other."""
+    """Return a server of the store's page on a port; by default the usual or any free one."""
     handler = partial(Handler, Watched(store))
     for attempt in (PORT, 0) if port is None else (port,):
         try:

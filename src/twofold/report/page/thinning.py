@@ -1,8 +1,8 @@
 """Thinning: fewer points of a curve that still include every minimum that the page shows.
 
-A curve falls into segments, one for each task that was being learned. Thinning works within each,
-so that whatever range of whole segments one looks at (MIN of task k: all after k; a gap: one), its
-lowest point, its highest, its first and its last are points of the thinned curve.
+A curve has one segment per task that was being learned, and each segment is thinned separately. So
+the lowest, the highest, the first and the last point of any range of whole segments are points of
+the thinned curve. MIN of task k uses all segments after k, and a gap uses one.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-DENSE = 60  # evaluations kept after a task switch: what one sees when one zooms in on it
+DENSE = 60  # evaluations kept after a task switch, for zooming in on it
 
 Rows = NDArray[np.intp]
 Values = NDArray[np.floating[Any]]
 
 
 def thin(learned: NDArray[Any], values: Values, buckets: int, dense: int = DENSE) -> Rows:
-    """The rows of a curve to keep, in order; all have a value.
+    """Return the rows of a curve to keep, in order. All of them have a value.
 
     learned: the task that was being learned at each row.
-    values: NaN where the curve was not evaluated.
-    buckets: how many parts the curve is cut into (at least one a segment), each of which keeps its
-    lowest and its highest point. Twice as many as pixels across show all that can be seen.
-    dense: so many first values of each segment are kept, too.
+    values: the values of the curve, NaN where it was not evaluated.
+    buckets: the number of parts of the curve (at least one per segment), each of which keeps its
+    lowest and its highest point. With twice as many as pixels, no visible detail is lost.
+    dense: the number of first values of each segment that are kept as well.
     """
     rows = np.flatnonzero(~np.isnan(values))
     if not len(rows):
@@ -39,9 +39,9 @@ def thin(learned: NDArray[Any], values: Values, buckets: int, dense: int = DENSE
 
 
 def _thin(rows: Rows, values: Values, buckets: int, dense: int) -> Rows:
-    """Of one segment: what comes first and last, and the extremes of each bucket."""
+    """Return the first and last rows of one segment, and the extremes of each bucket."""
     width = -(-len(rows) // buckets)
-    # The last bucket is filled up with its last point: that changes neither extreme.
+    # The last bucket is filled up with its last point, which changes neither extreme.
     filled = np.minimum(np.arange(-(-len(rows) // width) * width), len(rows) - 1)
     table = rows[filled].reshape(-1, width)
     starts = np.arange(len(table)) * width

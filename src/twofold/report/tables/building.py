@@ -83,7 +83,7 @@ class _Source:
         return [Section(place, choice.setting)] if choice else []
 
     def used(self) -> Used:
-        """With all settings: return what the paper's tables with chosen settings show."""
+        """Return what the paper's tables with chosen settings show, for a table of all settings."""
         if self.layout.setting != "all":
             return set()
         own = [layout for layout in tables().values() if layout.paper == self.layout.paper]

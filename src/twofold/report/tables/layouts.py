@@ -63,7 +63,7 @@ Columns = tuple[Column, ...]
 
 @dataclass(frozen=True)
 class Layout:
-    """What a table shows: the runs of a study, in which rows and columns."""
+    """The layout of a table: the runs of a study that it shows, and their rows and columns."""
 
     study: str
     title: str

@@ -43,8 +43,8 @@ def _notes(table: StudyTable, numbers: Sequence[Number]) -> Iterator[str]:
     if any(number.printed for number in numbers):
         yield (
             f"reference: the number in {papers.paper(table.layout.paper)} for the same LR and BS. "
-            "difference: the runs' mean minus the reference, with the number of standard errors (of "
-            "both together) in brackets."
+            "difference: the runs' mean minus the reference, with the number of standard errors "
+            "(of both together) in brackets."
         )
     if about := profiles.note(table.layout.paper, table.profile):
         yield about

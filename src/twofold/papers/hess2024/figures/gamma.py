@@ -20,10 +20,11 @@ from twofold.drawing.panels import Series, Stack, accuracy_limits, explain, zoom
 from twofold.drawing.style import BLACK, PALE, SINGLE, STYLE, Style, empty_figure
 from twofold.experiments.config import Config, configure
 from twofold.experiments.naming import canonical
+from twofold.experiments.plotting import series
 from twofold.experiments.runs import Run
 from twofold.report.figures.base import figure
 from twofold.report.figures.notes import notes
-from twofold.report.figures.series import series, timeline_of
+from twofold.report.figures.series import group_timeline
 
 PLAIN = "er"
 GAMMAS = (0.0, 0.05, 0.1, 0.5, 0.8, 1.0)
@@ -64,7 +65,7 @@ def gamma_figure(runs: Sequence[Run], task: int = 1) -> Figure:
     The paper's own values are faint, if it has any for this setting.
     """
     groups = method_groups(runs)
-    timeline = timeline_of(groups, task)
+    timeline = group_timeline(groups, task)
     gem, plain = _groups(groups)
     colours = _colours(gem)
     drawn = [_series(group, task, PLAIN, BLACK) for group in plain]
@@ -101,7 +102,7 @@ def _colours(gem: Mapping[float, Group]) -> dict[float, str]:
 
 
 def _series(group: Group, task: int, label: str, colour: str) -> Series:
-    return series(group, task, label, {"color": colour, "linestyle": "-"}, share=False)
+    return series(group.runs, task, label, {"color": colour, "linestyle": "-"}, share=False)
 
 
 def _draw_runs(
@@ -139,9 +140,8 @@ def _draw_reference(
 def _printed(group: Group, metric: str) -> Printed | None:
     """Return the paper's value for the same configuration, unless the runs are shortened."""
     config = group.config
-    number = printed(
-        config.benchmark, config.mode, config.method, metric, config.lr, config.batch_size
-    )
+    place = config.benchmark, config.mode, config.method
+    number = printed(*place, metric, config.lr, config.batch_size, paper="hess2024")
     if number is None:
         return None
     usual = configure(config.benchmark, config.method, mode=config.mode, profile=config.profile)

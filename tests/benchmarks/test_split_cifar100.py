@@ -1,0 +1,32 @@
+"""Split CIFAR-100, from the real images."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from twofold import Benchmark
+from twofold.benchmarks import Recipe
+
+
+def assert_whitened(benchmark: Benchmark, step: int) -> None:
+    x = benchmark.train.batch(np.arange(0, len(benchmark.train), step)).x
+    assert x.mean((0, 2, 3)).abs().max() < 0.03
+    assert (x.std((0, 2, 3)) - 1).abs().max() < 0.03
+
+
+@pytest.mark.real_data
+def test_split_cifar100_is_built_with_its_own_classes(need):
+    benchmark = Recipe.find("split-cifar100").build(142, need("cifar100"))
+    assert benchmark.scenario == "class"
+    for task in benchmark.tasks:
+        for pool, rows, each in (
+            (benchmark.train, task.train, 500),
+            (benchmark.test, task.test, 100),
+        ):
+            classes, counts = pool.labels[rows].unique(return_counts=True)
+            assert tuple(classes.tolist()) == tuple(sorted(task.classes))
+            assert (counts == each).all()
+    rows = np.concatenate([task.train for task in benchmark.tasks])
+    assert len(np.unique(rows)) == 50_000
+    assert_whitened(benchmark, step=10)

@@ -1,0 +1,91 @@
+"""The command line as a whole: help that answers at once, and output that is never an error."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.commandline import Command
+
+from twofold.cli import main
+from twofold.experiments.options import Options, Work
+from twofold.options import Option, options
+
+HEAVY = {"torch", "numpy", "scipy", "pyarrow", "rich", "pandas", "matplotlib"}
+COMMANDS = (  # `table` and `figure` list what papers define, which takes their modules
+    *("", "run", "study", "study list", "study show", "study run", "runs", "verdicts"),
+    *("departures", "report", "list", "data"),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_loads_nothing_heavy(command: str) -> None:
+    """Not measured by the clock: what takes the time is torch."""
+    code = f"""if True:
+        import sys
+        from twofold.cli import main
+        try:
+            main({[*command.split(), "--help"]})
+        except SystemExit as end:
+            assert not end.code
+            print("loaded:", {HEAVY} & set(sys.modules))
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert done.stdout.startswith("usage: twofold " + command), done.stdout + done.stderr
+    assert done.stdout.endswith("loaded: set()\n"), done.stdout + done.stderr
+
+
+def test_a_wrong_command_is_answered_without_anything_heavy() -> None:
+    code = f"""if True:
+        import sys
+        from twofold.cli import main
+        assert main(["rnu"]) == 2
+        print("loaded:", {HEAVY} & set(sys.modules))
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert done.stdout == "loaded: set()\n", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "more"), [("run", ["seed"]), ("study run", ["seed", "benchmark", "method"])]
+)
+def test_help_names_every_option(
+    command: str, more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([*command.split(), "--help"])
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    known: list[Option] = [*options(Options).values(), *options(Work).values()]
+    flags = {option.flag_text for option in known if option.flag is not None}
+    assert {"--eval-schedule", "--keep-weights", "--start-from", "--workers"} <= flags
+    for flag in (*sorted(flags), *(f"--{name}" for name in more), "--seeds", "--dry-run"):
+        assert re.search(rf"^ +{flag}\b", text, re.MULTILINE), flag
+
+
+def test_a_terminal_that_knows_ascii_only(
+    run_tiny: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hours of training must not end in a UnicodeEncodeError."""
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stdout)
+    done = run_tiny("er", "--seeds", 2)
+    stdout.flush()
+    assert done.code == 0
+    assert b"20.0" in stdout.buffer.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_reader_that_has_seen_enough() -> None:
+    """`twofold list | head -1`, with the pipe closed before anything is written."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "twofold", "list"], stdout=write, stderr=subprocess.PIPE, timeout=60
+    )
+    os.close(write)
+    assert done.stderr == b""

@@ -1,0 +1,46 @@
+"""`twofold list`: what there is, and what plugins add to it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from helpers.commandline import Command
+
+from twofold.objectives import Objective
+from twofold.routines import Routine
+
+
+def test_list_names_everything_with_options(twofold: Command) -> None:
+    done = twofold("list")
+    assert (done.code, done.err) == (0, "")
+    for name in ("rotated-mnist", "domain-cifar100", "split-cifar100", "split-mini-imagenet"):
+        assert re.search(rf"^ +{name} +\S", done.out, re.MULTILINE), name
+    for kind in (Objective, Routine):
+        for name, component in kind.known.items():
+            described = re.search(
+                rf"^ +{name} +(\S.*\n(?: {{4}}\w+=.*\n)*)", done.out, re.MULTILINE
+            )
+            assert described, name
+            for option, field in component.options().items():
+                value = "none" if field.default is None else field.default
+                assert f"{option}={value}" in described[1], (name, option)
+
+
+def test_list_with_a_users_routine(twofold: Command, half: Path) -> None:
+    done = twofold("list", "--plugin", half)
+    assert done.code == 0
+    assert re.search(r"half +Follows a part of the gradient\.\n +share=0\.5", done.out)
+
+
+def test_plugins_of_one_name_in_two_folders(twofold: Command, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.py").write_text(
+            f"from twofold import Routine\nclass R(Routine, name='{name}-of-mine'):\n"
+            "    'Mine.'\n    def after_step(self, step): pass\n"
+        )
+    files = (tmp_path / "first" / "mine.py", tmp_path / "second" / "mine.py")
+    done = twofold("list", "--plugin", files[0], "--plugin", files[1])
+    assert "first-of-mine" in done.out
+    assert "second-of-mine" in done.out

@@ -1,0 +1,50 @@
+"""The command `twofold verdicts`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from helpers.commandline import Command, one_line
+from helpers.runs import saved, seeded
+
+from twofold.compare.groups import groups
+from twofold.compare.verdicts import findings
+from twofold.experiments.store import Store
+from twofold.report.verdicts import render
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    runs = [seeded("er", [80, 80, 80]), seeded("er+gem", [81, 82, 83]), seeded("joint+gem", [90])]
+    return saved(tmp_path / "store", *runs)
+
+
+def test_the_command(twofold: Command, store: Path) -> None:
+    done = twofold("verdicts", "--runs", store)
+    found = groups(Store(store).runs())
+    assert (done.code, done.out) == (0, render(findings(found)))
+    file = store.parent / "verdicts.json"
+    assert twofold("verdicts", "--runs", store, "--all-settings", "-o", file).code == 0
+    assert len(json.loads(file.read_text())["verdicts"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ("--profile published", "a routine and plain SGD on one objective are needed"),
+        ("--profile papr", "unknown profile 'papr': did you mean 'paper'?"),
+        ("--format latex", "unknown format 'latex'"),
+        ("--runs nowhere", "there is no folder nowhere: `twofold run` makes one"),
+    ],
+    ids=["nothing", "profile", "format", "empty"],
+)
+def test_mistakes_are_answered_in_one_line(
+    twofold: Command, store: Path, args: str, message: str
+) -> None:
+    words = args.split()
+    words += [] if "--runs" in words else ["--runs", str(store)]
+    done = twofold("verdicts", *words)
+    assert done.code == 2
+    assert message in one_line(done.err)

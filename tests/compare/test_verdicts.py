@@ -1,0 +1,328 @@
+"""Verdicts: which runs are compared, and the sentences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.benchmarks import domain_benchmark
+from helpers.runs import grouped, scored_run, seeded
+from hypothesis import strategies as st
+
+import twofold as package
+from twofold.compare.groups import groups
+from twofold.compare.verdicts import Verdict, unpaired, verdicts
+from twofold.experiments.runs import Run
+
+PLAIN = [80.0, 80.0, 80.0]
+
+
+def against(differences: list[float], **options: Any) -> Verdict:
+    """The verdict on H1 of er+gem that differs so much from er."""
+    plain = seeded("er", [80.0] * len(differences), **options)
+    routine = seeded("er+gem", [80.0 + d for d in differences], **options)
+    return next(v for v in verdicts(grouped(plain, routine)) if v.hypothesis == "H1")
+
+
+differences = st.lists(
+    st.floats(-50, 50).map(lambda x: round(x, 2)), min_size=3, max_size=8
+).filter(lambda values: np.std(values) > 0.05)
+
+
+def test_each_routine_with_plain_sgd_by_seed() -> None:
+    plain = seeded("er", [80, 70, 90, 60])
+    routine = [*seeded("er+gem", [82, 73, 94])[1:], scored_run("er+gem", 50, 60, seed=999)]
+    one, three = verdicts(grouped(plain, routine))
+    assert (one.hypothesis, one.metric) == ("H1", "min")
+    assert (three.hypothesis, three.metric) == ("H3", "avg")
+    assert one.seeds == (152, 162)
+    assert one.differences == (3, 4)
+    assert one.effect == 3.5
+    assert (one.objective, one.routine) == ("er", "gem")
+    assert (one.benchmark, one.mode, one.profile) == ("rotated-mnist", "offline", "paper")
+    assert (one.lr, one.batch_size) == (0.1, 128)
+    assert one.commands == (
+        "twofold run rotated-mnist er --mode offline --seeds 4 --profile paper",
+        "twofold run rotated-mnist er+gem --mode offline --seed 152,162,999 --profile paper",
+    )
+
+
+def test_the_objective_must_be_the_same() -> None:
+    runs = [seeded(m, PLAIN) for m in ("finetune", "er", "joint", "der", "der(beta=0.5)")]
+    runs += [seeded(m, [81, 82, 84]) for m in ("gem", "er+gem", "joint+agem", "der(beta=0.5)+agem")]
+    pairs = [(v.objective, v.routine) for v in verdicts(grouped(*runs)) if v.hypothesis == "H1"]
+    assert pairs == [
+        ("finetune", "gem"),
+        ("er", "gem"),
+        ("joint", "agem"),
+        ("der(beta=0.5)", "agem"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"lr": 0.01},
+        {"batch_size": 64},
+        {"mode": "online"},
+        {"benchmark": "domain-cifar100"},
+        {"memory_per_class": 10},
+        {"memory_grouping": "class"},
+        {"momentum": 0.5},
+        {"iterations": 20},
+        {"eval_schedule": "every:10"},
+        {"eval_size": 100},
+        {"profile": "published"},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_so_must_everything_else(other: dict[str, Any]) -> None:
+    found = grouped(seeded("er", PLAIN, **other), seeded("er+gem", [81, 82, 84]))
+    assert verdicts(found) == []
+    (sentence,) = unpaired(found)
+    assert (
+        "er+gem on rotated-mnist offline (LR 0.1, BS 128, profile paper) has no plain er"
+        in sentence
+    )
+    command = "twofold run rotated-mnist er --mode offline --seeds 3 --profile paper"
+    assert f"`{command}` trains it." in sentence
+
+
+def test_the_precision_of_the_evaluation_may_differ() -> None:
+    rounded = seeded("er+gem", [81, 82, 84], eval_precision="bf16")
+    found = grouped(seeded("er", PLAIN), rounded)
+    assert unpaired(found) == []
+    assert len(verdicts(found)) == 2
+
+
+def test_the_published_er_and_er_gem_have_different_memories() -> None:
+    """Their difference is not GEM's doing alone, so there is no verdict, and the way to one."""
+    published = {"profile": "published"}
+    found = grouped(seeded("er", PLAIN, **published), seeded("er+gem", [81, 82, 84], **published))
+    assert verdicts(found) == []
+    (sentence,) = unpaired(found)
+    assert "--memory-grouping class-task --profile published" in sentence
+    mended = seeded("er", PLAIN, memory_grouping="class-task", **published)
+    more = [*found, *groups(mended)]
+    assert unpaired(more) == []
+    assert {v.profile for v in verdicts(more)} == {"published"}
+
+
+def test_the_published_joint_and_joint_gem_store_otherwise() -> None:
+    """The partner that is missing is said so that the command makes it: with keep=none."""
+    gem = seeded("joint+gem", [81, 82, 84], profile="published")
+    (sentence,) = unpaired(grouped(gem, seeded("joint", PLAIN, profile="published")))
+    assert "run rotated-mnist 'joint(keep=none)'" in sentence
+    asked = {"profile": "published", "memory_grouping": "class-task"}
+    assert asked["memory_grouping"] in sentence
+    assert unpaired(grouped(gem, seeded("joint(keep=none)", PLAIN, **asked))) == []
+
+
+def test_reservations_about_plain_sgds_runs_are_said_too() -> None:
+    plain = seeded("er", PLAIN, eval_precision="bf16")
+    plain[0].summary["audit"] = {"images": 2000, "differences": 500}
+    (found, _) = verdicts(grouped(plain, seeded("er+gem", [81, 82, 84])))
+    assert "500 of 2,000 audited predictions differ from fp32" in found.sentence
+
+
+def test_comparisons_that_look_alike_are_told_apart() -> None:
+    small = {"memory_per_class": 50}
+    runs = [seeded("er", PLAIN), seeded("er", PLAIN, **small), seeded("er+gem", [81, 82, 84])]
+    runs.append(seeded("er+gem", [82, 84, 83], **small))
+    sentences = [v.sentence for v in verdicts(grouped(*runs)) if v.hypothesis == "H1"]
+    assert [" With memory per class 100." in sentences[0], " class 50." in sentences[1]] == [
+        True
+    ] * 2
+    assert "With" not in against([1, 2, 4]).sentence
+
+
+def test_an_objective_that_is_not_at_hand_has_verdicts_all_the_same() -> None:
+    runs = [seeded("er", PLAIN), seeded("er+gem", [81, 82, 84])]
+
+    def renamed(run: Run) -> Run:
+        config = run.config
+        components = [("mine", {"share": 0.5}), *config.components[1:]]
+        method = config.method.replace("er", "mine(share=0.5)")
+        return replace(run, config=replace(config, method=method, components=components))
+
+    found = verdicts(grouped(*([renamed(run) for run in own] for own in runs)))
+    assert [(v.objective, v.routine) for v in found] == [("mine(share=0.5)", "gem")] * 2
+
+
+def test_no_seed_in_common_is_no_pair() -> None:
+    found = groups([scored_run("er", seed=1), scored_run("er+gem", seed=2)])
+    assert verdicts(found) == []
+    assert len(unpaired(found)) == 1
+
+
+def test_a_plugin_does_nothing_to_plain_sgd(half: Path, registries: None) -> None:
+    plugin = {"plugins": [str(half)]}
+    found = grouped(seeded("er", PLAIN), seeded("er+half", [81, 82, 84], **plugin))
+    assert {v.routine for v in verdicts(found)} == {"half"}
+
+
+def test_a_family_is_a_hypothesis_and_a_profile() -> None:
+    methods = ("er+agem", "er+gem(gamma=0.1)", "er+gem(gamma=1)")
+    paper = [seeded("er", PLAIN), *(seeded(m, [81, 82, 84]) for m in methods)]
+    one = {"benchmark": "domain-cifar100", "profile": "published"}
+    published = [seeded("er", PLAIN, **one), seeded("er+gem", [81, 82, 84], **one)]
+    found = verdicts(grouped(*paper, *published))
+    assert {(v.hypothesis, v.profile): v.family for v in found} == {
+        ("H1", "paper"): 3,
+        ("H1", "published"): 1,
+        ("H3", "paper"): 3,
+        ("H3", "published"): 1,
+    }
+    first = next(v for v in found if v.profile == "paper")
+    alone = next(v for v in found if v.profile == "published")
+    assert first.p == pytest.approx(alone.p)
+    assert first.p_corrected == pytest.approx(3 * alone.p)
+    assert first.interval[0] < alone.interval[0]
+
+
+def test_comparisons_with_too_few_seeds_are_none() -> None:
+    runs = [seeded("er", PLAIN), seeded("er+gem", [81, 82, 84]), seeded("er+agem", [81, 82])]
+    found = [v for v in verdicts(grouped(*runs)) if v.hypothesis == "H1"]
+    assert {v.routine: v.family for v in found} == {"gem": 1, "agem": 1}
+
+
+def test_the_setting_at_which_plain_sgd_ends_highest_counts() -> None:
+    runs = [
+        seeded("er", PLAIN, [90, 90, 90]),
+        seeded("er+gem", [99, 99, 90]),
+        seeded("er", PLAIN, [91, 91, 91], lr=0.01),
+        seeded("er+gem", [81, 82, 84], lr=0.01),
+        seeded("er", PLAIN, [95, 95, 95], lr=0.001),  # without a partner
+    ]
+    found = grouped(*runs)
+    assert [v.lr for v in verdicts(found)] == [0.01, 0.01]
+    every = verdicts(found, all_settings=True)
+    assert [(v.hypothesis, v.lr, v.family) for v in every] == [
+        ("H1", 0.1, 2),
+        ("H1", 0.01, 2),
+        ("H3", 0.1, 2),
+        ("H3", 0.01, 2),
+    ]
+
+
+def test_full_runs_go_before_smaller_ones() -> None:
+    small = ({"iterations": 20}, {"eval_schedule": "every:10"})
+    runs = [seeded("er", PLAIN), seeded("er+gem", [81, 82, 84])]
+    for options in small:
+        runs += [seeded("er", [70.0] * 5, **options), seeded("er+gem", [90.0] * 5, **options)]
+    low, _ = verdicts(grouped(*runs))
+    assert low.differences == (1, 2, 4)
+
+
+def test_real_runs_are_compared_by_seed() -> None:
+    benchmark = domain_benchmark()
+    made = {
+        (method, seed): package.run(benchmark, method, seed=seed, batch_size=8, iterations=6)
+        for method in ("er", "er+agem", "er+gem")
+        for seed in (1, 2, 3)
+    }
+    found = [v for v in verdicts(groups(made.values())) if v.hypothesis == "H1"]
+    assert {v.routine for v in found} == {"agem", "gem"}
+    for verdict in found:
+        by_hand = [made[f"er+{verdict.routine}", s].min - made["er", s].min for s in (1, 2, 3)]
+        assert verdict.differences == pytest.approx(by_hand)
+        assert verdict.effect == pytest.approx(sum(by_hand) / 3)
+        assert verdict.commands == (None, None)
+
+
+def test_an_effect_that_shows() -> None:
+    # 2.0, 2.1, 2.2, 2.1, 2.1: mean 2.1, deviation sqrt(0.02 / 4) = 0.0707, error 0.0316; the
+    # quantile of 0.975 with 4 degrees of freedom is 2.776: 2.1 +- 0.0878.
+    verdict = against([2.0, 2.1, 2.2, 2.1, 2.1])
+    assert verdict.interval == pytest.approx((2.0122, 2.1878), abs=1e-3)
+    assert verdict.sentence == (
+        "gem raises er's MIN: +2.1 points on average over 5 seeds, which is evidence for H1 here; "
+        "+2.0 to +2.2 points are compatible with the data."
+    )
+
+
+def test_an_effect_the_other_way() -> None:
+    verdict = against([-20, -21, -22, -21, -21])
+    assert verdict.sentence.startswith("gem lowers er's MIN: −21.0 points on average over 5 seeds")
+    assert "evidence against H1 here" in verdict.sentence
+
+
+def test_an_effect_that_does_not_show_is_not_denied() -> None:
+    # 3.6, 1.5, 1.5, 0.4, 3.4 and -2: mean 1.4; what is still possible is said.
+    verdict = against([3.6, 1.5, 1.5, 0.4, -2.0])
+    assert verdict.p_corrected > 0.05
+    low, high = verdict.interval
+    assert verdict.sentence == (
+        "5 seeds show no effect of gem on er's MIN: +1.0 points on average, and anything from "
+        f"−{abs(low):.1f} to +{high:.1f} points is compatible with the data. This does not "
+        "prove that there is none: with this spread, an average below "
+        f"{(high - low) / 2:.1f} points does not show."
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [([5.0], "1 seed in common: too few to show"), ([5.0, 5.1], "2 seeds in")],
+)
+def test_fewer_than_three_pairs_tell_nothing(values: list[float], said: str) -> None:
+    verdict = against(values)
+    assert verdict.sentence.startswith(said)
+    assert (verdict.interval, verdict.p, verdict.p_corrected) == (None, None, None)
+    assert verdict.effect == pytest.approx(sum(values) / len(values))
+
+
+def test_what_changes_nothing_at_all_is_said_to() -> None:
+    verdict = against([0.0, 0.0, 0.0])
+    assert verdict.sentence == "gem left er's MIN exactly as it was with each of 3 seeds."
+    assert (verdict.effect, verdict.interval, verdict.p) == (0, None, None)
+
+
+def test_differences_without_a_spread_are_no_certainty() -> None:
+    verdict = against([1.0, 1.0 + 1e-13, 1.0])  # but for rounding
+    assert (
+        "differs by +1.0 points with each of 3 seeds: there is no spread to test it by"
+        in verdict.sentence
+    )
+    assert verdict.p is None
+
+
+def test_where_holm_sees_more_than_the_interval_it_is_said() -> None:
+    """The second smallest p is multiplied by one less than all."""
+    clear = [10.0, 10.1, 10.2, 10.1, 10.1]
+    for size in np.linspace(0.1, 3, 200):
+        other = [size + d for d in (-0.5, 0.5, -0.4, 0.4, 0.0)]
+        runs = [seeded("er", [80.0] * 5)]
+        runs += [
+            seeded("er+gem", [80 + d for d in clear]),
+            seeded("er+agem", [80 + d for d in other]),
+        ]
+        verdict = next(v for v in verdicts(grouped(*runs)) if v.routine == "agem")
+        if verdict.p_corrected < 0.05:
+            break
+    assert verdict.interval[0] < 0
+    assert verdict.sentence.startswith("agem raises er's MIN")
+    assert verdict.sentence.endswith("the interval, which is stricter, includes 0.)")
+
+
+def test_min_of_a_thinned_evaluation_is_said_to_be_rough() -> None:
+    low, avg = verdicts(
+        grouped(
+            seeded("er", PLAIN, eval_schedule="every:10"),
+            seeded("er+gem", [81, 82, 84], eval_schedule="every:10"),
+        )
+    )
+    assert "Both MINs are upper bounds (evaluated every 10 iterations" in low.sentence
+    assert "upper bound" not in avg.sentence
+
+
+def test_shortened_runs_are_said_to_be() -> None:
+    verdict = against([1, 2, 4], iterations=20)
+    assert "From smaller runs: at most 20 iterations per task." in verdict.sentence
+
+
+def test_diverged_runs_are_counted() -> None:
+    runs = seeded("er", PLAIN) + seeded("er+gem", [81, 82, 9.8], diverged=True)
+    assert "3 of the 6 runs diverged." in verdicts(groups(runs))[0].sentence

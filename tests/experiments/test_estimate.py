@@ -1,0 +1,174 @@
+"""How long runs will take: the work that is counted, its speed, and words for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from helpers.benchmarks import class_benchmark
+from torch import nn
+
+from twofold import Benchmark, Method, Recipe, datasets
+from twofold.experiments import estimate
+from twofold.experiments.config import configure
+from twofold.experiments.estimate import Estimator, Load, Sizes, Speed, spoken
+from twofold.models import FlatModel
+from twofold.settings import Settings
+from twofold.training import Training
+
+
+def works(method: str, task: int, batch_norm: bool) -> tuple[float, ...]:
+    """Passes, images in them and images without gradients of an iteration, batch size 10."""
+    done = estimate.iteration(*Method.parse(method).make(), task, 10, batch_norm)
+    return done.passes, done.images, done.evaluated
+
+
+@pytest.mark.parametrize(
+    ("method", "plain", "batch_norm"),
+    [
+        ("finetune", (1, 10, 0), None),
+        ("gem", (3, 30, 0), None),  # new; a reference for each of two past tasks
+        ("agem", (2, 20, 0), None),  # new; a replay batch for the reference
+        ("er", (1, 20, 0), None),
+        ("er+gem", (3, 40, 0), None),
+        ("er+agem", (2, 20, 0), (1 + 2 / 3, 20 * (1 + 2 / 3), 0)),  # backward twice
+        ("er+agem(reference=frozen)", (2, 30, 0), None),
+        ("der", (1, 20, 0), None),
+        ("der+agem", (2, 20, 0), (1 + 2 / 3, 20 * (1 + 2 / 3), 0)),
+        ("bic", (1, 20, 20), None),  # the previous model sees both batches
+        ("joint", (1, 30, 0), (3, 30, 0)),  # with batch norm in three passes
+        ("joint+gem", (3, 50, 0), (5, 50, 0)),
+        ("joint+agem", (2, 30, 0), (3 + 2, 30 + 20, 0)),
+        ("joint+agem(reference=frozen)", (3, 50, 0), (5, 50, 0)),
+        ("er+clip+warmup+momentum-reset+ema", (1, 20, 0), None),  # ema: in evaluation alone
+        ("er+mega", (2, 20, 0), (1 + 2 / 3, 20 * (1 + 2 / 3), 0)),
+        ("er+pcgrad", (3, 40, 0), None),
+        ("er+sam", (2, 40, 0), None),  # everything again, at other weights
+        ("joint+sam", (2, 60, 0), (6, 60, 0)),
+        ("er+lpr(every=4,examples=100)", (1, 20, 25), None),  # the memory, at intervals
+    ],
+)
+def test_the_work_of_an_iteration_in_the_third_task(
+    method: str, plain: tuple[float, ...], batch_norm: tuple[float, ...] | None
+) -> None:
+    assert works(method, 3, False) == pytest.approx(plain)
+    assert works(method, 3, True) == pytest.approx(batch_norm or plain)
+    evaluated = 10 if method == "bic" else 0
+    assert works(method, 1, True)[:2] == ((2, 20) if "sam" in method else (1, 10))
+    assert works(method, 1, True)[2] in (0, evaluated)
+
+
+@pytest.mark.parametrize("batch_norm", [False, True])
+@pytest.mark.parametrize(
+    "method",
+    [
+        *("finetune", "gem", "agem", "er", "er+gem", "joint", "joint+gem", "bic"),
+        "er+sam",
+        "joint+sam",
+    ],
+)
+def test_the_images_are_those_that_training_forwards(method: str, batch_norm: bool) -> None:
+    settings = Settings(mode="online", lr=0.01, batch_size=10, seed=1)
+    benchmark = class_benchmark(norm=batch_norm)
+    training = Training(benchmark, *Method.parse(method).make(), settings)
+    for task in (1, 2):
+        chosen, _ = training._start_task(task)
+        training.memory.add(training.objective.end_task(task, chosen))
+    _, rows = training._start_task(3)
+    seen: list[int] = []
+    training.net.module.register_forward_hook(lambda net, x, out: seen.append(len(x[0])))
+    training._iterate(3, 1, rows)
+    passes, images, _ = works(method, 3, batch_norm)
+    assert (len(seen), sum(seen)) == (passes, images)
+
+
+SMALL = Sizes(train=105, test=40, classes=5, image=(1, 4, 4))
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "wanted"),
+    [
+        # 7 iterations a task; 3 evaluations (after 3, 6 and 7) of 20 images a task, and all 40
+        ("er", {}, Load(7 * 3, 7 * (10 + 20 + 20), (1 + 2 + 3) * (3 * 20 + 40))),
+        ("er", {"tasks": 2}, Load(7 * 2, 7 * (10 + 20), (1 + 2) * (3 * 20 + 40))),
+        ("finetune", {"eval_schedule": "every:1"}, Load(21, 210, 6 * (7 * 20 + 40))),
+        # one pass over 105 images is 10 batches, unless 7 are the most
+        ("finetune", {"mode": "online"}, Load(21, 210, 6 * (3 * 20 + 40))),
+        ("finetune", {"mode": "online", "iterations": None}, Load(30, 300, 6 * (4 * 20 + 40))),
+        ("finetune", {"mode": "online", "batch_size": 50}, Load(6, 300, 6 * (1 * 20 + 40))),
+        ("finetune", {"eval_size": 1000}, Load(21, 210, 6 * (3 * 40 + 40))),
+        # the average is evaluated, and the weights that are trained
+        ("finetune+ema", {}, Load(21, 210, 2 * 6 * (3 * 20 + 40))),
+    ],
+)
+def test_the_work_of_a_run(method: str, options: dict[str, Any], wanted: Load) -> None:
+    usual = {"batch_size": 10, "iterations": 7, "eval_schedule": "every:3", "eval_size": 20}
+    config = configure("rotated-mnist", method, **{**usual, **options})
+    assert estimate.load_of(config, SMALL, batch_norm=False) == wanted
+
+
+def test_the_work_of_bic() -> None:
+    """From the second task on, a tenth of the memory is evaluated, too, to fit its bias."""
+    config = configure("split-cifar100", "bic", batch_size=10, iterations=1, tasks=2, eval_size=20)
+    held_out = 2 * SMALL.classes * 10
+    images = Load(2, 10 + 20, 20 + (20 + 40) + (2 * 20 + held_out + 2 * 40))
+    assert estimate.load_of(config, SMALL, batch_norm=True) == images
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    ("benchmark", "parts"), [("rotated-mnist", 1), ("domain-cifar100", 5), ("split-cifar100", 10)]
+)
+def test_the_published_sizes_are_the_datasets(benchmark: str, parts: int, need: Any) -> None:
+    """Of Mini-ImageNet, which nobody may hand out, there may be a part only."""
+    name = Recipe.find(benchmark).dataset
+    data = datasets.load(name, need(name))
+    sizes = Recipe.find(benchmark).published_sizes
+    assert sizes is not None
+    (*size, channels) = data.train.images.shape[1:]
+    assert (sizes.train * parts, sizes.test * parts) == (
+        len(data.train.labels),
+        len(data.test.labels),
+    )
+    assert sizes.image == (channels, *size)
+
+
+def test_a_larger_network_is_slower(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock itself is tried: on networks so different that a busy machine shows it, too."""
+    monkeypatch.setattr(estimate, "TIMED", 0.02)
+    small, large = (
+        estimate.calibrate(FlatModel(nn.Sequential(nn.Flatten(), nn.Linear(49, width))), (1, 7, 7))
+        for width in (2, 2000)
+    )
+    assert 0 < small.evaluated < large.evaluated
+    assert large.image > 0
+
+
+def test_seconds_are_work_at_a_speed(fixed_speed: None) -> None:
+    config = configure("rotated-mnist", "er", iterations=10)
+    assert Estimator().seconds(config) == 30
+    assert Speed(1.0, 0.1, 0.01).seconds(Load(2, 30, 400)) == pytest.approx(2 + 3 + 4)
+
+
+def test_a_benchmark_of_ones_own_says_its_network(fixed_speed: None, registries: None) -> None:
+    """A recipe that builds its benchmark itself need not say it once more."""
+
+    class Own(Recipe, name="own"):
+        scenario, tasks, offline_iterations = "class", 3, 12
+
+        @classmethod
+        def build(cls, *_: Any) -> Benchmark:
+            return class_benchmark()
+
+    assert Estimator().seconds(configure("own", "er", iterations=2)) == 6
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "1 s"), (29.4, "29 s"), (30.1, "1 min"), (3569, "59 min"), (3571, "1 h 0 min"),
+        (12_000, "3 h 20 min"), (86_400, "1 d 0 h"), (187_200, "2 d 4 h"), (2_600_000, "30 d"),
+    ],
+)  # fmt: skip
+def test_times_in_words(seconds: float, text: str) -> None:
+    assert spoken(seconds) == text

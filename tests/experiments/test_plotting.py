@@ -1,0 +1,124 @@
+"""Pictures of runs: lines, bands, labels and notes, read from the figure."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers.figures import (
+    colours,
+    curves,
+    dashed,
+    edges,
+    legend,
+    note,
+    panels,
+    shares,
+    two_tasks,
+)
+from matplotlib.figure import Figure
+
+from twofold import UserError
+from twofold.experiments.plotting import seed_words
+from twofold.experiments.runs import Run, Runs
+
+FIRST = [50, 60, 90, 70, 80, 84]
+SECOND = [54, 62, 92, 74, 80, 90]
+
+
+def labels(*runs: Run) -> list[str]:
+    return list(legend(Runs(runs).plot()))
+
+
+def test_a_run_is_a_line_without_a_band() -> None:
+    figure = two_tasks("er+gem", FIRST).plot()
+    assert isinstance(figure, Figure)
+    (whole,), (zoom,) = panels(figure, "whole"), panels(figure, "zoom")
+    ((x, y),) = curves(whole).values()
+    assert (x, y) == ([1, 2, 3, 4, 5, 6], FIRST)
+    ((x, y),) = curves(zoom).values()
+    assert (x, y) == ([0, 1, 2, 3], FIRST[2:])
+    assert dashed(whole) == [3]
+    assert not whole.collections
+    assert list(legend(figure)) == ["er+gem"]
+    assert note(figure) == "rotated-mnist, offline: one seed"
+
+
+def test_a_later_task_can_be_shown() -> None:
+    run = two_tasks("er", FIRST)
+    (whole,) = panels(run.plot(task=2), "whole")
+    assert list(curves(whole).values()) == [([4, 5, 6], [50, 50, 50])]
+    with pytest.raises(UserError, match="task must be from 1 to 2, not 3"):
+        run.plot(task=3)
+
+
+def test_lines_are_means_over_seeds_and_bands_standard_errors() -> None:
+    figure = Runs([two_tasks("er", FIRST), two_tasks("er", SECOND, seed=152)]).plot()
+    (whole,) = panels(figure, "whole")
+    assert list(curves(whole).values()) == [([1, 2, 3, 4, 5, 6], [52, 61, 91, 72, 80, 87])]
+    low, high = edges(whole)  # the standard error of two values is half their distance
+    np.testing.assert_allclose(low, FIRST)
+    np.testing.assert_allclose(high, SECOND)
+    assert note(figure) == "rotated-mnist, offline: mean ± standard error over 2 seeds"
+
+
+def test_a_method_with_fewer_seeds_is_named_in_the_note() -> None:
+    runs = [two_tasks("er", FIRST), two_tasks("er", SECOND, seed=152), two_tasks("er+gem", FIRST)]
+    assert note(Runs(runs).plot()).endswith("standard error over 2 seeds (er+gem 1)")
+    assert seed_words({"er": 5, "joint": 3, "der": 5}).endswith("over 5 seeds (joint 3)")
+    assert seed_words({"er": 1, "joint": 1}) == "one seed"
+
+
+def test_methods_look_different() -> None:
+    figure = Runs([two_tasks("er", FIRST), two_tasks("er+gem", SECOND)]).plot()
+    (whole,) = panels(figure, "whole")
+    drawn = {name: curves(whole)[colour][1] for name, colour in colours(figure).items()}
+    assert drawn == {"er": FIRST, "er+gem": SECOND}
+
+
+def test_projected_gradients_have_a_panel_if_there_are_any() -> None:
+    plain = two_tasks("er", FIRST)
+    assert panels(plain.plot(), "share") == []
+    gem = two_tasks("er+gem", FIRST, projected=[0, 0, 0, 1, 1, 0])
+    (share,) = panels(Runs([plain, gem]).plot(), "share")
+    assert sorted(list(values) for _, values in _values(share)) == [
+        [0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 1, 1, 0],
+    ]
+
+
+def _values(axes):
+    return [(edges, values.expected) for edges, values in shares(axes).values()]
+
+
+def test_settings_that_differ_are_in_the_labels() -> None:
+    usual = two_tasks("er", FIRST)
+    assert labels(usual, two_tasks("er", SECOND, seed=152)) == ["er"]
+    assert labels(usual, two_tasks("er", FIRST, lr=0.01)) == ["er, lr 0.1", "er, lr 0.01"]
+    assert labels(usual, two_tasks("er", FIRST, batch_size=10, momentum=0.5)) == [
+        "er, batch 128, momentum 0.9",
+        "er, batch 10, momentum 0.5",
+    ]
+    assert labels(usual, two_tasks("er", FIRST, memory_grouping="class")) == [
+        "er, memory grouping class-task",
+        "er, memory grouping class",
+    ]
+
+
+def test_settings_without_a_value_leave_no_trace_in_the_labels() -> None:
+    usual, short = two_tasks("er", FIRST), two_tasks("er", FIRST, iterations=3)
+    assert labels(usual, short) == ["er", "er, iterations 3"]
+
+
+def test_the_note_has_the_benchmark_and_mode_that_all_share() -> None:
+    online = two_tasks("er", FIRST, mode="online", lr=0.1, batch_size=128)
+    figure = Runs([two_tasks("er", FIRST), online]).plot()
+    assert list(legend(figure)) == ["er, offline", "er, online"]
+    assert note(figure) == "rotated-mnist: one seed"
+
+
+def test_runs_of_different_lengths_are_not_drawn_together() -> None:
+    runs = Runs([two_tasks("er", FIRST), two_tasks("joint", FIRST[:4])])
+    with pytest.raises(UserError, match=r"differ in length \(er 6, joint 4\): select some of them"):
+        runs.plot()
+    with pytest.raises(UserError, match="at least one run"):
+        Runs().plot()

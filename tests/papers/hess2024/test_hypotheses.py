@@ -1,0 +1,27 @@
+"""The paper's hypotheses."""
+
+from __future__ import annotations
+
+from helpers.runs import grouped, seeded
+
+from twofold.compare.verdicts import verdicts
+
+PLAIN = [80.0, 80.0, 80.0]
+
+
+def test_min_in_both_modes_and_avg_in_each() -> None:
+    online = {"mode": "online"}
+    found = verdicts(
+        grouped(
+            seeded("er", PLAIN),
+            seeded("er+gem", [81, 82, 83]),
+            seeded("er", PLAIN, **online),
+            seeded("er+gem", [81, 82, 83], **online),
+        )
+    )
+    assert [(v.hypothesis, v.mode, v.metric, v.family) for v in found] == [
+        ("H1", "offline", "min", 2),
+        ("H1", "online", "min", 2),
+        ("H2", "online", "avg", 1),
+        ("H3", "offline", "avg", 1),
+    ]

@@ -1,0 +1,140 @@
+"""Tables for the terminal: every number here is worked by hand."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from helpers.runs import scored_run
+from rich.console import Console
+
+from twofold.compare.groups import groups
+from twofold.experiments.runs import Run
+from twofold.report.terminal import run_table, summary_tables
+from twofold.text import mean_text
+
+
+def shown(runs: list[Run], width: int) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    with console.capture() as captured:
+        for table in summary_tables(groups(runs)):
+            console.print(table)
+    return captured.get()
+
+
+def rows(runs: list[Run]) -> list[str]:
+    """The lines of a table, without its title, its frame and more than single spaces."""
+    lines = [" ".join(line.split()) for line in shown(runs, width=120).splitlines()]
+    return [line for line in lines if line and "━" not in line][1:]
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([1.0, 2.0, 6.0], "3.0 ± 1.5"),  # 1.5275
+        ([90.0, 94.0], "92.0 ± 2.0"),
+        ([80.06, 80.06], "80.1 ± 0.0"),
+        ([100.0, 0.0], "50.0 ± 50.0"),
+        ([93.64], "93.6"),  # one seed has no error
+        ([], "-"),  # a single task has no MIN
+    ],
+)
+def test_a_cell(values: list[float], text: str) -> None:
+    assert mean_text(values, "-") == text
+
+
+def test_a_row_a_method_in_the_order_of_first_appearance() -> None:
+    assert rows(
+        [
+            scored_run("er", 80, 90),
+            scored_run("er+gem", 88, 93),
+            scored_run("er", 84, 94, seed=152),
+            scored_run("er+gem", 90, 95, seed=152),
+        ]
+    ) == [
+        "method lr batch MIN AVG projected seeds",
+        "er 0.1 128 82.0 ± 2.0 92.0 ± 2.0 0.0% 2",
+        "er+gem 0.1 128 89.0 ± 1.0 94.0 ± 1.0 0.0% 2",
+    ]
+
+
+def test_what_was_trained_otherwise_is_no_other_seed() -> None:
+    others = ({"lr": 0.01}, {"batch_size": 10})
+    _, *body = rows(
+        [scored_run("er", 80, 90), *(scored_run("er", 60, 70, seed=152, **o) for o in others)]
+    )
+    assert body == [
+        "er 0.1 128 80.0 90.0 0.0% 1",
+        "er 0.01 128 60.0 70.0 0.0% 1",
+        "er 0.1 10 60.0 70.0 0.0% 1",
+    ]
+
+
+def test_what_else_tells_rows_apart_has_a_column() -> None:
+    assert rows(
+        [scored_run("er", 80, 90), scored_run("er", 60, 70, momentum=0.5, memory_per_class=10)]
+    ) == [
+        "method lr batch momentum memory per class MIN AVG projected seeds",
+        "er 0.1 128 0.9 100 80.0 90.0 0.0% 1",
+        "er 0.1 128 0.5 10 60.0 70.0 0.0% 1",
+    ]
+
+
+def test_a_table_a_benchmark_mode_and_profile() -> None:
+    others = ({"mode": "online"}, {"profile": "published"}, {"benchmark": "split-cifar100"})
+    tables = summary_tables(groups([scored_run(), *(scored_run(**other) for other in others)]))
+    assert [table.title for table in tables] == [
+        "rotated-mnist, offline, profile paper",
+        "rotated-mnist, online, profile paper",
+        "rotated-mnist, offline, profile published",
+        "split-cifar100, offline, profile paper",
+    ]
+    assert summary_tables([]) == []
+
+
+def projecting(share: float, **options: object) -> Run:
+    run = scored_run("gem", **options)
+    run.summary["projected"] = share
+    return run
+
+
+def test_projected_is_the_mean_share_of_iterations() -> None:
+    _, row = rows([projecting(0.25), projecting(0.5, seed=152)])
+    assert row.endswith(" 37.5% 2")
+
+
+def test_diverged_runs_are_marked() -> None:
+    _, row = rows(
+        [
+            scored_run("er", 10, 9.8, diverged=True),
+            *(scored_run("er", 80, 90, seed=s) for s in (152, 162)),
+        ]
+    )
+    assert row.endswith(" 3 (1 diverged)")
+
+
+def test_a_single_task_has_no_min() -> None:
+    _, row = rows([scored_run("er", None, 90)])
+    assert row == "er 0.1 128 - 90.0 0.0% 1"
+
+
+def test_min_of_a_thinned_evaluation_is_an_upper_bound() -> None:
+    _, row = rows([scored_run("er", 80, 90, eval_schedule="every:10")])
+    assert row == "er 0.1 128 ≤ 80.0 90.0 0.0% 1"
+
+
+def test_a_row_a_run() -> None:
+    console = Console(file=io.StringIO(), width=150)
+    with console.capture() as captured:
+        console.print(run_table([scored_run("er", 80, 90), scored_run("gem", None, 70)]))
+    lines = [" ".join(line.split()[1:]) for line in captured.get().splitlines()]
+    assert "rotated-mnist offline er paper 0.1 128 142 80.0 90.0" in lines
+    assert "rotated-mnist offline gem paper 0.1 128 142 - 70.0" in lines
+
+
+def test_a_long_method_is_told_from_another_in_a_narrow_terminal() -> None:
+    """Eighty columns is also what a file or a pipe gets."""
+    start = "er+gem(gamma=0.25,when=always,rule=added,references=cumulative"
+    text = shown([scored_run(f"{start},ridge=0.{k})", 80, 90) for k in (1, 2)], width=80)
+    assert "0.1)" in text
+    assert "0.2)" in text
