@@ -25,7 +25,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from twofold.discovery import import_file
+from twofold.discovery import import_file, sources_digest
 from twofold.errors import UserError
 from twofold.experiments.config import Config
 from twofold.experiments.engine import Answer, Ledger, Returned, Watcher, attempt, sparsely
@@ -113,14 +113,14 @@ class _Errand:
     checkpoint_every: float
     folder: Path = field(default_factory=Path.cwd)  # the start of relative paths
     places: dict[str, str] = field(default_factory=lambda: _places())
-    twofold: str = field(default_factory=lambda: version("twofold"))
+    twofold: str = field(default_factory=lambda: _code())
 
     def train(
         self, config: Config, identity: str, on_progress: OnProgress
     ) -> Finished | Busy | Returned:
-        if version("twofold") != self.twofold:
+        if _code() != self.twofold:
             raise UserError(
-                f"node {socket.gethostname()} has twofold {version('twofold')}, "
+                f"node {socket.gethostname()} has twofold {_code()}, "
                 f"but this is {self.twofold}: install the same everywhere"
             )
         with contextlib.suppress(OSError):
@@ -142,6 +142,11 @@ class _Errand:
             file.write_bytes(self.plugins[plugin])
             import_file(str(file))
         return dataclasses.replace(config, plugins=[str(file) for file in files])
+
+
+def _code() -> str:
+    """Return the version and the digest of the sources of this process's twofold."""
+    return f"{version('twofold')} (sources {sources_digest()})"
 
 
 def _places() -> dict[str, str]:

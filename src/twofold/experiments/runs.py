@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from twofold.benchmarks import Recipe
-from twofold.discovery import import_file
+from twofold.discovery import import_file, sources_digest
 from twofold.errors import UserError, unknown
 from twofold.evaluation.measures import Gap, gaps, measures
 from twofold.evaluation.metrics import (
@@ -428,6 +428,7 @@ def made_with(device: str) -> dict[str, Any]:
     """Return the versions and the hardware that a result comes from."""
     return {
         "twofold": version("twofold"),
+        "sources": sources_digest(),
         "torch": torch.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
