@@ -68,8 +68,15 @@ def plugin_digest(path: str) -> str:
 
     The digest is empty if there is no such file.
     """
-    executed: str | None = getattr(sys.modules.get(module_of(path)), "__digest__", None)
-    return executed or _digest_now(path)
+    return executed_digest(path) or _digest_now(path)
+
+
+def executed_digest(path: str) -> str:
+    """Return the digest of a plugin's text as it was executed in this process, or nothing.
+
+    It opens no file, so the path may come from a stranger's store.
+    """
+    return getattr(sys.modules.get(module_of(path)), "__digest__", "")
 
 
 def changed_since_import(path: str) -> bool:

@@ -54,7 +54,7 @@ def act(args: argparse.Namespace) -> None:
 def _write(store: Store, output: Path) -> None:
     from twofold.report.page import build_page
 
-    runs = store.runs()
+    runs = store.runs(curves=True)
     if not runs:
         raise no_runs(store.folder, "twofold run")
     text = build_page(runs, str(store.folder))

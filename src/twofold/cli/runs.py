@@ -61,7 +61,7 @@ def act(args: argparse.Namespace) -> int:
     if not args.runs.is_dir():
         raise no_runs(args.runs, "twofold run")
     store = Store(args.runs)
-    there = _all(store) if args.action == "verify" else [_found(run) for run in store.runs()]
+    there = _all(store) if args.action == "verify" else _readable(store, args.action)
     if not there:
         raise no_runs(args.runs, "twofold run")
     chosen = _named(_filtered(there, args), args)
@@ -74,9 +74,10 @@ def act(args: argparse.Namespace) -> int:
     return _print(chosen, args)
 
 
-def _found(run: Run) -> Found:
-    assert run.folder is not None  # it comes from a store
-    return Found(run.folder, run)
+def _readable(store: Store, action: str) -> list[Found]:
+    """Return the runs that can be read; their curves as well if the action needs them."""
+    runs = store.runs(curves=action in ("show", "export"))
+    return [Found(run.folder, run) for run in runs if run.folder is not None]
 
 
 def _all(store: Store) -> list[Found]:

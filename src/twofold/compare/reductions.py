@@ -9,6 +9,7 @@ from pathlib import Path
 
 from twofold.benchmarks import Recipe
 from twofold.compare.groups import Group
+from twofold.discovery import executed_digest
 from twofold.evaluation.measures import MEASURES
 from twofold.evaluation.schedule import Schedule
 from twofold.experiments.runs import Run
@@ -66,7 +67,8 @@ def remarks_on(groups: Iterable[Group], metric: str) -> tuple[str, ...]:
 
 def changed_plugins(run: Run) -> list[str]:
     """Name the plugins that were changed since the run; nothing is known of a missing one."""
-    now = zip(run.config.plugins, run.plugins, run.config.plugin_digests(), strict=False)
+    loaded = map(executed_digest, run.config.plugins)  # the files of a store are not opened
+    now = zip(run.config.plugins, run.plugins, loaded, strict=False)
     return [
         f"with a different version of {Path(file).name}"
         for file, then, today in now

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,8 @@ from pathlib import Path
 from twofold.errors import UserError
 from twofold.experiments.archive import CURVES, Archive, Entry, is_archive, read_mark
 from twofold.experiments.columns import read_parquet
-from twofold.experiments.runs import CONFIG, SUMMARY
+from twofold.experiments.plain import read_json
+from twofold.experiments.reader import CONFIG, SUMMARY
 
 
 def export(places: Sequence[Path], to: Path) -> tuple[int, int]:
@@ -32,5 +32,5 @@ def _entry(place: Path) -> Entry:
     if not place.is_dir() and is_archive(place.parent):
         return Archive(place.parent).entry(place.name)
     # As they were written: an older configuration may lack an option that has come since.
-    config, summary = (json.loads((place / name).read_text()) for name in (CONFIG, SUMMARY))
+    config, summary = (read_json(place / name) for name in (CONFIG, SUMMARY))
     return Entry(place.name, config, summary, partial(read_parquet, place / CURVES))

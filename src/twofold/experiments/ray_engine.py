@@ -129,11 +129,22 @@ class _Errand:
             if Path(folder).is_dir():
                 os.environ.setdefault(name, folder)
         data = self.data if self.data is not None and self.data.exists() else None
-        if self.token.exists() and config.identity() == identity:  # it sees the same plugins, too
+        if self._sees_all(config, identity):
             store = Store(self.store)
             return run_in_store(config, store, data, on_progress, self.checkpoint_every)
         with tempfile.TemporaryDirectory(prefix="twofold-") as apart:
             return Returned(execute(self._with_plugins_in(Path(apart), config), data, on_progress))
+
+    def _sees_all(self, config: Config, identity: str) -> bool:
+        """Tell whether this node sees the store and the same plugins as the command."""
+        if not self.token.exists():
+            return False
+        for plugin in config.plugins:
+            file = Path(plugin)
+            if not file.is_file() or file.read_bytes() != self.plugins[plugin]:
+                return False
+            import_file(plugin)
+        return config.identity() == identity
 
     def _with_plugins_in(self, folder: Path, config: Config) -> Config:
         files = [folder / str(k) / Path(plugin).name for k, plugin in enumerate(config.plugins)]

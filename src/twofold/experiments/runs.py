@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import os
@@ -31,10 +32,12 @@ from twofold.evaluation.metrics import (
 )
 from twofold.experiments import notebook
 from twofold.experiments.archive import CHECKSUMS, CURVES, Archive, is_archive
-from twofold.experiments.columns import Array, StoredColumns, read_parquet
+from twofold.experiments.columns import Array, StoredColumns, checked, read_parquet
 from twofold.experiments.config import Config, setting_words, varying
 from twofold.experiments.naming import canonical
+from twofold.experiments.plain import read_json
 from twofold.experiments.plotting import draw
+from twofold.experiments.reader import CONFIG, SUMMARY, check_name, config_of, summary_of
 from twofold.experiments.weights import (
     END,
     State,
@@ -51,7 +54,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-CONFIG, SUMMARY = "config.json", "summary.json"
 METRICS = ("min", "avg")
 NAMING = [name for name, each in options(Config).items() if each.axis or each.role == "name"]
 NAMED = 4  # methods that `repr(runs)` lists
@@ -195,19 +197,35 @@ class Run:
         """Load a run from its folder, or from an archive as `ARCHIVE/name-of-the-run`."""
         folder = Path(folder)
         try:
-            if not folder.is_dir() and is_archive(folder.parent):
-                archive = Archive(folder.parent)
-                entry = archive.entry(folder.name)
-                return cls(
-                    Config.stored(entry.config), entry.summary, archive.columns(folder.name), folder
-                )
-            config = Config.stored(json.loads((folder / CONFIG).read_text()))
-            summary = json.loads((folder / SUMMARY).read_text())
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise UserError(f"{folder} is not a run that can be read: {error}") from None
+            return cls._read(folder)
+        except UserError as error:
+            raise type(error)(f"{folder} is not a run that can be read: {error}") from None
+
+    @classmethod
+    def _read(cls, folder: Path) -> Run:
+        if not folder.is_dir() and is_archive(folder.parent):
+            archive = Archive(folder.parent)
+            entry = archive.entry(folder.name)
+            config = config_of(entry.config)
+            summary = summary_of(entry.summary, config)
+            return cls(config, summary, archive.columns(folder.name), folder)
+        config = config_of(read_json(folder / CONFIG))
+        summary = summary_of(read_json(folder / SUMMARY), config)
         file = folder / CURVES
-        columns = StoredColumns(str(file), partial(read_parquet, file))
+        columns = StoredColumns(str(file), partial(_curves, file, summary))
         return cls(config, summary, columns, folder, StoredWeights(folder, CHECKSUMS))
+
+    @classmethod
+    def of_store(cls, folder: Path, curves: bool = False) -> Run:
+        """Load a run of a store, whose name must be its own.
+
+        curves: whether to check the curves now, and not when they are first needed.
+        """
+        run = cls._read(folder)
+        check_name(folder.name, run.config, run.summary)
+        if curves:
+            len(copy.copy(run.columns))  # a copy is forgotten: those of a large study are large
+        return run
 
 
 FIRST = ("benchmark", "mode", "method", "seed")  # the options that are always shown
@@ -378,6 +396,10 @@ def result_text(config: Config, summary: Mapping[str, Any]) -> str:
     sign = "" if low is None or config.schedule.complete else "≤ "
     diverged = "  diverged" if summary["diverged"] else ""
     return f"MIN {sign}{'-' if low is None else f'{low:.1f}'}  AVG {average:.1f}{diverged}"
+
+
+def _curves(file: Path, summary: Mapping[str, Any]) -> dict[str, Array]:
+    return checked(read_parquet(file), summary, str(file))
 
 
 def accuracy_table(curves: Mapping[str, Array], kind: str = "accuracy") -> NDArray[np.float32]:

@@ -43,7 +43,9 @@ from twofold.experiments.archive import (
 from twofold.experiments.config import Config
 from twofold.experiments.files import digest, exchange, own_folder, replace_file, sync, sync_names
 from twofold.experiments.files import writing as writing
-from twofold.experiments.runs import CONFIG, SUMMARY, Run, Runs
+from twofold.experiments.plain import NO_FILE, WrongContentError, inert, read_json
+from twofold.experiments.reader import CONFIG, SUMMARY
+from twofold.experiments.runs import Run, Runs
 from twofold.experiments.weights import FOLDER as WEIGHTS
 from twofold.experiments.weights import holds, written
 from twofold.locks import try_lock
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1  # of a store; archives have a different one
 FILES = (CONFIG, SUMMARY, CURVES)
+NAMED = 3  # runs that cannot be read and are named; the others are counted
 ATTEMPTS = 10  # to replace a run that other processes replace at the same time
 
 
@@ -100,13 +103,12 @@ class Store:
 
     def find_identity(self, identity: str) -> Path | None:
         for folder in self._named(identity):
-            if self._archive is not None:
-                return folder
             try:
-                check(folder, FILES)
+                self._load(folder)
                 return folder
-            except DamagedRunError as error:
-                self.set_aside(folder, str(error))
+            except (DamagedRunError, WrongContentError) as error:
+                if self._archive is None:
+                    self.set_aside(folder, str(error))
         return None
 
     def _named(self, identity: str) -> list[Path]:
@@ -205,64 +207,89 @@ class Store:
         places = sorted(self.folder / name for name in self._names() if "-" in name[1:])
         if self._archive is not None:
             return places
-        runs = (p for p in places if not p.name.startswith(".") and p.is_dir())
+        runs = (p for p in places if not p.name.startswith(".") and self._is_inside(p))
         return [folder for folder in runs if not (folder / MARK).exists()]
+
+    def _is_inside(self, place: Path) -> bool:
+        """Tell whether this is a folder of the store: a link that leads out is not followed."""
+        if place.is_symlink() and self.folder.resolve() not in place.resolve().parents:
+            return False
+        return place.is_dir()
 
     def inner(self) -> list[Path]:
         """Return the stores in this folder."""
         return sorted(mark.parent for mark in self.folder.glob(f"*/{MARK}"))
 
-    def runs(self) -> Runs:
-        """Return all complete runs. Damaged ones are reported and left out."""
-        return Runs(map(Run.load, self._sound()))
+    def runs(self, curves: bool = False) -> Runs:
+        """Return all complete runs, each once. Damaged and unreadable ones are reported.
+
+        curves: whether to check the curves as well, so that no later use of them fails.
+        """
+        return Runs(self._loaded(curves))
 
     def summaries(self, damaged: bool = False) -> list[dict[str, Any]]:
         """Return the summaries of all complete runs, each with the run's folder.
 
         damaged: whether to include damaged runs, with the folder alone if one cannot be read.
         """
-        places = self.folders() if damaged else self._sound()
-        return [{**self._summary(place), "folder": str(place)} for place in places]
+        if not damaged:
+            return [{**run.summary, "folder": str(run.folder)} for run in self.runs()]
+        return [{**self._summary(place), "folder": str(place)} for place in self.folders()]
 
     def _summary(self, place: Path) -> dict[str, Any]:
-        if self._archive is not None:
-            return self._archive.entry(place.name).summary
         try:
-            summary = json.loads((place / SUMMARY).read_text())
-        except (OSError, ValueError):
+            return Run.of_store(place).summary
+        except UserError:
             return {}
-        return summary if isinstance(summary, dict) else {}
 
     def frame(self) -> pd.DataFrame:
         """Return all curves: a row per run and iteration, with the run's name and options."""
         return self.runs().frame()
 
     def damaged(self, places: Iterable[Path]) -> dict[Path, str]:
-        """Compare runs with their checksums, and return what is wrong with each damaged run."""
+        """Check runs and their checksums, and return what is wrong with each damaged run."""
+        found: dict[Path, str] = {}
         if self._archive is not None:
             wrong = self._archive.damaged(place.name for place in places)
-            return {self.folder / name: why for name, why in wrong.items()}
-        found = {}
+            found = {self.folder / name: why for name, why in wrong.items()}
         for place in places:
             try:
-                check(place)
-            except DamagedRunError as error:
-                found[place] = str(error)
+                if self._archive is None:
+                    check(place)
+                Run.of_store(place, curves=place not in found)
+            except (DamagedRunError, WrongContentError) as error:
+                found.setdefault(place, str(error))
         return found
 
-    def _sound(self) -> Iterator[Path]:
+    def _loaded(self, curves: bool) -> list[Run]:
+        """Load all runs, each once; report those that cannot be read, and copies."""
         if not self.folder.is_dir():  # its name may be misspelt
             raise UserError(f"there is no folder {self.folder}")
-        for folder in self.folders():
-            if self._archive is not None:  # its curves are checked when they are read
-                yield folder
-                continue
+        places, wrong = self.folders(), dict[Path, str]()
+        found: dict[str, Run] = {}
+        for place in places:
             try:
-                check(folder, FILES)
-            except DamagedRunError as error:
-                print(f"{folder}: {error}; it is left out", file=sys.stderr)
-            else:
-                yield folder
+                run = self._load(place, curves)
+            except (DamagedRunError, WrongContentError) as error:
+                wrong[place] = f"{error}; it is left out"
+                continue
+            first = found.setdefault(identity_of(place.name), run)
+            if first is not run:
+                wrong[place] = f"it is a copy of {first.name}, and counts once"
+        for place, why in list(wrong.items())[:NAMED]:
+            print(f"{inert(str(place))}: {why}", file=sys.stderr)
+        if len(wrong) > 1:
+            print(
+                f"{len(wrong):,} of {len(places):,} runs cannot be read or are copies; "
+                "see `twofold runs verify`",
+                file=sys.stderr,
+            )
+        return list(found.values())
+
+    def _load(self, place: Path, curves: bool = False) -> Run:
+        if self._archive is None:  # the curves of an archive are compared when they are read
+            check(place, FILES)
+        return Run.of_store(place, curves)
 
     def set_aside(self, folder: Path, why: str) -> None:
         """Move a damaged run into the folder `.damaged`, where it can be examined."""
@@ -349,7 +376,7 @@ def _keep_weights(old: Iterable[Path], new: Path) -> None:
 def check(folder: Path, names: Iterable[str] | None = None) -> None:
     """Compare files of a run with their checksums; without `names`, all files of the run."""
     try:
-        sums = json.loads((folder / CHECKSUMS).read_text())
+        sums = read_json(folder / CHECKSUMS)
         if names is None:
             weights = {name for name in sums if name not in FILES}
             names = (*FILES, *sorted(weights & {*written(folder)}))
@@ -360,7 +387,12 @@ def check(folder: Path, names: Iterable[str] | None = None) -> None:
                 raise DamagedRunError(f"{name} is damaged")
     except FileNotFoundError as error:
         raise DamagedRunError(f"{Path(error.filename).name} is missing") from None
-    except OSError as error:  # the machine failed, and the files may be sound
+    except OSError as error:
+        if error.errno in NO_FILE:
+            raise DamagedRunError(f"{Path(error.filename).name} is no plain file") from None
+        # The machine failed, and the files may be sound.
         raise UserError(f"can't read {folder}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError):
+    except WrongContentError as error:
+        raise DamagedRunError(str(error)) from None
+    except (LookupError, TypeError, AttributeError):
         raise DamagedRunError(f"{CHECKSUMS} is damaged") from None

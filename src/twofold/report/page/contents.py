@@ -171,7 +171,7 @@ def _run(run: Run, learned: NDArray[Any], fineness: Fineness) -> Plain:
     columns = zip(rows, run.accuracy.T, strict=True)
     return {
         "seed": run.config.seed,
-        "command": run.summary.get("command"),
+        "command": run.config.command(),
         "curves": [{"x": packed(own + 1), "y": packed(curve[own])} for own, curve in columns],
         "gaps": [_gap(gap) for gap in gaps(learned, run.accuracy)],
         "measures": measures(learned, run.accuracy, run.summary["accuracy_after_task"]),

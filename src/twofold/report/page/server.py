@@ -43,7 +43,7 @@ class Watched:
             seen = _seen(self._store.folder)
             if seen != self._seen:
                 folder = self._store.folder  # it may be missing while it is created again
-                runs = self._store.runs() if folder.is_dir() else []
+                runs = self._store.runs(curves=True) if folder.is_dir() else []
                 text = as_json(page_contents(runs, str(folder), seen[1], self._known))
                 self._made = text, hashlib.sha256(text.encode()).hexdigest()[:16]
                 self._seen = seen

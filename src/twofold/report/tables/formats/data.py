@@ -9,6 +9,7 @@ from typing import Any
 
 from twofold.report.tables.model import Number, StudyTable
 from twofold.report.tables.notes import notes
+from twofold.report.text import inert_cell
 
 
 def records(table: StudyTable) -> list[dict[str, Any]]:
@@ -55,5 +56,5 @@ def csv_table(table: StudyTable) -> str:
     rows = [{**record, "seeds": " ".join(map(str, record["seeds"]))} for record in records(table)]
     writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: inert_cell(value) for name, value in row.items()} for row in rows)
     return file.getvalue()

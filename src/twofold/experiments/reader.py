@@ -1,0 +1,247 @@
+"""The one reader of what stores hold: all of it may have been written by a stranger.
+
+Everything is compared with the description of a run before it is used: types, ranges (by the
+checks of the options), lengths, and sizes before memory is taken for them. An error names the file
+and what is wrong with it, in one line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from twofold.errors import UserError
+from twofold.experiments.config import Config
+from twofold.experiments.plain import WrongContentError
+from twofold.method import split_text
+from twofold.options import options
+from twofold.settings import LARGEST
+
+CONFIG, SUMMARY = "config.json", "summary.json"
+LONGEST = 2000  # letters of a text
+NEEDED = ("min", "avg", "diverged", "projected")  # entries of every summary
+
+
+def config_of(content: Any) -> Config:
+    """Return the configuration that a file describes, with every option checked."""
+    try:
+        entries = _table(content, "it")
+        _check_components(entries.get("components"))
+        _text(entries.get("method"), "method")
+        config = Config.stored(entries)
+        for name, each in options(Config).items():
+            _check_option(name, each.hint, getattr(config, name))
+            each.value(getattr(config, name))
+        _check_method(config)
+    except (TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
+        said = str(error) if isinstance(error, UserError) else "it is no configuration"
+        raise WrongContentError(f"{CONFIG}: {said}"[:300]) from None
+    return config
+
+
+def _check_option(name: str, hint: Any, value: Any) -> None:
+    if not isinstance(value, list) and hint is not str and name != "start_from":
+        return
+    for text in value if isinstance(value, list) else [value]:
+        if _text(text, name).startswith("-"):  # a command would take it for a flag
+            raise WrongContentError(f"{name} must not begin with a dash")
+
+
+def _check_components(components: Any) -> None:
+    if not isinstance(components, list) or not components:
+        raise WrongContentError("components must be a list with an objective first")
+    for component in components:
+        if not isinstance(component, list | tuple) or len(component) != 2:
+            raise WrongContentError("a component must be a name and its options")
+        name, own = component
+        _text(name, "a component's name")
+        for key, value in _table(own, f"the options of {name}").items():
+            _text(key, "an option's name")
+            for each in value if isinstance(value, list) else [value]:
+                _check_plain(each, f"{name}'s {key}")
+
+
+def _check_plain(value: Any, what: str) -> None:
+    if isinstance(value, str):
+        _text(value, what)
+    elif value is not None and not isinstance(value, bool):
+        _number(value, what, -1e300, 1e300)
+
+
+def _check_method(config: Config) -> None:
+    """Compare the method's text, which tables show, with the components that were trained."""
+    pieces = [piece for piece in split_text(config.method) if piece.name != "sgd"]
+    there = dict(config.components)
+    names = [name for name, _ in config.components]
+    written = [piece.name for piece in pieces]
+    if names not in (written, ["finetune", *written]):
+        raise WrongContentError(
+            f"the method {config.method!r} has different components: {'+'.join(names)}"
+        )
+    for piece in pieces:
+        for key, text in piece.named.items():
+            value = there[piece.name].get(key)
+            if not _says(text, value):
+                raise WrongContentError(
+                    f"the method {config.method!r} was trained with {key} {value!r}"
+                )
+
+
+def _says(text: str, value: Any) -> bool:
+    if isinstance(value, bool) or value is None or isinstance(value, str | list | dict):
+        return not isinstance(value, bool | str | None) or text.lower() == str(value).lower()
+    try:
+        return float(text) == float(value)
+    except ValueError:
+        return False
+
+
+# Summaries
+
+
+def summary_of(content: Any, config: Config) -> dict[str, Any]:
+    """Return the summary of the run of a configuration, with all entries checked."""
+    try:
+        summary = _table(content, "it")
+        for key in NEEDED:
+            if key not in summary:
+                raise WrongContentError(f"{key} is missing")
+        for key, value in summary.items():
+            _text(key, "a key")
+            if key in _ENTRIES:
+                _ENTRIES[key](value, key)
+        _check_tasks(summary)
+        identity = config.identity(summary.get("plugins", []))
+        if summary.get("identity", identity) != identity:
+            raise WrongContentError(f"its identity is not the one of {CONFIG}")
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        said = str(error) if isinstance(error, UserError) else "it is no summary"
+        raise WrongContentError(f"{SUMMARY}: {said}"[:300]) from None
+    return summary
+
+
+def check_name(name: str, config: Config, summary: Mapping[str, Any]) -> None:
+    """Compare the name of a run in a store with its configuration: a folder can be renamed."""
+    right = config.folder_name(summary.get("plugins", []))
+    if name.rpartition("-")[2] != right.rpartition("-")[2]:
+        raise WrongContentError(f"{CONFIG} is the one of a different run, {right}")
+
+
+def _check_tasks(summary: Mapping[str, Any]) -> None:
+    for kind in ("", "raw_"):
+        ends, minima = (
+            summary.get(f"{kind}{n}") for n in ("accuracy_after_task", "minimum_of_task")
+        )
+        if ends is not None and [len(row) for row in ends] != list(range(1, len(ends) + 1)):
+            raise WrongContentError(
+                f"{kind}accuracy_after_task must have a row per task, each longer by one"
+            )
+        if ends is not None and minima is not None and len(minima) != len(ends) - 1:
+            raise WrongContentError(
+                f"{kind}minimum_of_task has {len(minima)} tasks, expected {len(ends) - 1}"
+            )
+
+
+def _percent(value: Any, what: str) -> None:
+    _number(value, what, 0, 100)
+
+
+def _maybe_percent(value: Any, what: str) -> None:
+    if value is not None:
+        _percent(value, what)
+
+
+def _percents(value: Any, what: str) -> None:
+    for each in _list(value, what):
+        _percent(each, what)
+
+
+def _rows(value: Any, what: str) -> None:
+    if not _list(value, what):
+        raise WrongContentError(f"{what} is empty")
+    for row in value:
+        _percents(row, what)
+
+
+def _truth(value: Any, what: str) -> None:
+    if not isinstance(value, bool):
+        raise WrongContentError(f"{what} must be true or false")
+
+
+def _count(value: Any, what: str) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise WrongContentError(f"{what} must be a whole number")
+    _number(value, what, 0, LARGEST)
+
+
+def _numbers(value: Any, what: str) -> None:
+    for key, each in _table(value, what).items():
+        _text(key, f"a key of {what}")
+        _number(each, f"{what}'s {key}", 0, 1e15)
+
+
+def _texts(value: Any, what: str) -> None:
+    for each in _list(value, what):
+        _text(each, what)
+
+
+def _facts(value: Any, what: str) -> None:
+    for key, each in _table(value, what).items():
+        _text(key, f"a key of {what}")
+        _check_plain(each, f"{what}'s {key}")
+
+
+def _share(value: Any, what: str) -> None:
+    _number(value, what, 0, 1)
+
+
+_ENTRIES: dict[str, Callable[[Any, str], None]] = {
+    **dict.fromkeys(("min", "raw_min"), _maybe_percent),
+    **dict.fromkeys(("avg", "raw_avg"), _percent),
+    **dict.fromkeys(("minimum_of_task", "raw_minimum_of_task"), _percents),
+    **dict.fromkeys(("accuracy_after_task", "raw_accuracy_after_task"), _rows),
+    "diverged": _truth,
+    **dict.fromkeys(("iterations", "unsolved"), _count),
+    "projected": _share,
+    **dict.fromkeys(("seconds", "audit"), _numbers),
+    "plugins": _texts,
+    "made_with": _facts,
+}
+
+
+# Values
+
+
+def _table(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise WrongContentError(f"{what} must be a JSON object, not {_kind(value)}")
+    return value
+
+
+def _list(value: Any, what: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise WrongContentError(f"{what} must be a list, not {_kind(value)}")
+    return value
+
+
+def _text(value: Any, what: str) -> str:
+    """Accept text that shows as it is: no line ends, no terminal escapes."""
+    if not isinstance(value, str):
+        raise WrongContentError(f"{what} must be text, not {_kind(value)}")
+    if len(value) > LONGEST or not value.isprintable():
+        raise WrongContentError(f"{what} must be printable text of at most {LONGEST} letters")
+    return value
+
+
+def _number(value: Any, what: str, least: float, most: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise WrongContentError(f"{what} must be a number, not {_kind(value)}")
+    if not (least <= value <= most) or (isinstance(value, float) and not math.isfinite(value)):
+        raise WrongContentError(f"{what} must be a number from {least:g} to {most:g}")
+
+
+def _kind(value: Any) -> str:
+    return {dict: "an object", list: "a list", str: "text", type(None): "nothing"}.get(
+        type(value), type(value).__name__
+    )
