@@ -14,8 +14,10 @@ from typing import Any
 from twofold.errors import UserError
 from twofold.experiments.config import Config
 from twofold.experiments.plain import WrongContentError
-from twofold.method import split_text
+from twofold.method import IMPLIED_OBJECTIVE, IMPLIED_ROUTINE, split_text
+from twofold.objectives import Objective
 from twofold.options import options
+from twofold.routines import Routine
 from twofold.settings import LARGEST
 
 CONFIG, SUMMARY = "config.json", "summary.json"
@@ -71,21 +73,28 @@ def _check_plain(value: Any, what: str) -> None:
 
 def _check_method(config: Config) -> None:
     """Compare the method's text, which tables show, with the components that were trained."""
-    pieces = [piece for piece in split_text(config.method) if piece.name != "sgd"]
-    there = dict(config.components)
     names = [name for name, _ in config.components]
+    if not all(map(_is_known, names)):  # of a plugin that is not loaded: its name may be anything
+        if not all(name in config.method for name in names if name != IMPLIED_OBJECTIVE):
+            raise WrongContentError(f"the method {config.method!r} has different components")
+        return
+    pieces = [piece for piece in split_text(config.method) if piece.name != IMPLIED_ROUTINE]
     written = [piece.name for piece in pieces]
-    if names not in (written, ["finetune", *written]):
-        raise WrongContentError(
-            f"the method {config.method!r} has different components: {'+'.join(names)}"
-        )
+    if names not in (written, [IMPLIED_OBJECTIVE, *written]):
+        there = "+".join(names)
+        raise WrongContentError(f"the method {config.method!r} has different components: {there}")
+    own = dict(config.components)
     for piece in pieces:
         for key, text in piece.named.items():
-            value = there[piece.name].get(key)
+            value = own[piece.name].get(key)
             if not _says(text, value):
                 raise WrongContentError(
                     f"the method {config.method!r} was trained with {key} {value!r}"
                 )
+
+
+def _is_known(name: str) -> bool:
+    return Objective.knows(name) or Routine.knows(name)
 
 
 def _says(text: str, value: Any) -> bool:
@@ -112,7 +121,7 @@ def summary_of(content: Any, config: Config) -> dict[str, Any]:
             if key in _ENTRIES:
                 _ENTRIES[key](value, key)
         _check_tasks(summary)
-        identity = config.identity(summary.get("plugins", []))
+        identity = config.identity(_plugins(config, summary))
         if summary.get("identity", identity) != identity:
             raise WrongContentError(f"its identity is not the one of {CONFIG}")
     except (TypeError, ValueError, KeyError, OverflowError) as error:
@@ -123,9 +132,14 @@ def summary_of(content: Any, config: Config) -> dict[str, Any]:
 
 def check_name(name: str, config: Config, summary: Mapping[str, Any]) -> None:
     """Compare the name of a run in a store with its configuration: a folder can be renamed."""
-    right = config.folder_name(summary.get("plugins", []))
+    right = config.folder_name(_plugins(config, summary))
     if name.rpartition("-")[2] != right.rpartition("-")[2]:
         raise WrongContentError(f"{CONFIG} is the one of a different run, {right}")
+
+
+def _plugins(config: Config, summary: Mapping[str, Any]) -> list[str]:
+    """Return the digests that the run recorded: no file that a store names is opened."""
+    return list(summary.get("plugins", [""] * len(config.plugins)))
 
 
 def _check_tasks(summary: Mapping[str, Any]) -> None:
