@@ -12,7 +12,7 @@ import json
 import time
 from pathlib import Path
 
-PARTS = ("evaluation", "throughput", "steps", "memory", "overhead")
+PARTS = ("evaluation", "throughput", "steps", "memory", "overhead", "watching")
 
 
 def main() -> None:

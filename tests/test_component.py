@@ -46,7 +46,7 @@ def plugin(path: Path, text: str) -> str:
         ),
     ],
 )
-def test_a_plugin_takes_no_name_that_is_taken(tmp_path, registries, kind, name, told):
+def test_a_plugin_takes_no_name_that_is_taken(tmp_path, kind, name, told):
     there = kind.known[name]
     text = f"""
         from twofold import {kind.__name__}
@@ -59,13 +59,13 @@ def test_a_plugin_takes_no_name_that_is_taken(tmp_path, registries, kind, name, 
     assert kind.known[name] is there
 
 
-def test_nor_one_of_another_plugin(tmp_path, registries):
+def test_nor_one_of_another_plugin(tmp_path):
     import_file(plugin(tmp_path / "one.py", HALF.format(share=0.5)))
     with pytest.raises(UserError, match="there is a routine 'half-of-it' already"):
         import_file(plugin(tmp_path / "other.py", HALF.format(share=0.4)))
 
 
-def test_a_file_may_be_executed_anew(tmp_path, registries):
+def test_a_file_may_be_executed_anew(tmp_path):
     file = plugin(tmp_path / "half.py", HALF.format(share=0.5))
     import_file(file)
     before = Routine.known["half-of-it"]
@@ -75,7 +75,7 @@ def test_a_file_may_be_executed_anew(tmp_path, registries):
     assert Routine.known["half-of-it"] is not before
 
 
-def test_the_same_text_may_come_from_two_folders(tmp_path, registries):
+def test_the_same_text_may_come_from_two_folders(tmp_path):
     """So it does on the nodes of a cluster, once a run."""
     for folder in ("one", "other"):
         import_file(plugin(tmp_path / folder / "half.py", HALF.format(share=0.5)))
@@ -91,7 +91,7 @@ if __name__ == "__main__":
     subprocess.run([sys.executable, "script.py"], cwd=tmp_path, check=True)
 
 
-def test_a_cell_of_a_notebook_may_be_run_again(registries):
+def test_a_cell_of_a_notebook_may_be_run_again():
     for _ in range(2):
 
         class Again(Routine, name="again"):
@@ -120,8 +120,7 @@ class NeedsBoth(Routine):
 
 @pytest.fixture(autouse=True)
 def own_components():
-    """A user's file, as it were; what it registers is forgotten afterwards."""
-    registered = [(kind, dict(kind.known)) for kind in (Objective, Routine)]
+    """What a user's file would define."""
 
     @dataclass
     class Ramp(Routine, name="ramp"):
@@ -134,7 +133,7 @@ def own_components():
 
     @dataclass
     class Average(Routine, name="average"):
-        """Judges an exponential average of the weights; training goes on as it would."""
+        """Evaluates an exponential average of the weights; training goes on as it would."""
 
         decay: float = 0.9
 
@@ -178,11 +177,6 @@ def own_components():
             if draw.old is None:
                 return [[new]]
             return [[new, Term("old", 1 - 1 / draw.task, draw.old.x, loss(draw.old.y))]]
-
-    yield
-    for kind, known in registered:
-        kind.known.clear()
-        kind.known.update(known)
 
 
 def train(method: str, benchmark=None, **options):
@@ -265,7 +259,7 @@ def test_a_ramp_scales_the_steps_after_a_switch():
     assert moved["er+ramp(steps=4)"] == pytest.approx(expected, rel=1e-3)
 
 
-def test_an_average_is_judged_while_training_goes_on_as_without():
+def test_an_average_is_evaluated_and_training_is_unchanged():
     plain, one = train("er")
     averaged, other = train("er+average(decay=0.8)")
     assert torch.equal(plain.net.values, averaged.net.values)
@@ -287,7 +281,7 @@ def test_an_average_of_the_latest_weights_alone_changes_nothing():
     assert one.task_ends == other.task_ends
 
 
-def test_the_objective_prepares_for_evaluation_with_the_weights_to_be_judged():
+def test_the_objective_prepares_for_evaluation_with_the_weights_to_be_evaluated():
     seen: list[bool] = []
     objective, (average,) = Method.parse("er+average").make()
     objective.before_evaluation = lambda: seen.append(
@@ -309,7 +303,7 @@ def test_a_routine_gets_the_gradients_of_past_tasks_and_its_log_is_recorded():
     assert not torch.equal(training.net.values, plain.net.values)
 
 
-def test_an_objective_of_ones_own_is_what_is_optimised():
+def test_an_objective_of_your_own_is_optimised():
     plain, one = train("er")
     same, other = train("smooth(0)")
     np.testing.assert_allclose(one.curves["loss"], other.curves["loss"], rtol=1e-5, atol=1e-7)

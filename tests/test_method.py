@@ -150,7 +150,7 @@ def test_each_making_is_fresh():
         ("err", "unknown method 'err': did you mean 'er'?"),
         ("gme", "unknown method 'gme': did you mean 'gem'?"),
         ("er+gme", "unknown routine 'gme': did you mean 'gem'?"),
-        ("er+xyz", "unknown routine 'xyz' (there are agem, clip, ema, gem"),
+        ("er+xyz", "unknown routine 'xyz' (there are agem, clip, cosine, ema, gem"),
         ("ER", "unknown method 'ER'"),
         ("er+gem(gama=0.1)", "unknown option of gem 'gama': did you mean 'gamma'?"),
         ("er+agem(gamma=0.1)", "unknown option of agem 'gamma'"),
@@ -200,7 +200,7 @@ def test_each_making_is_fresh():
         ("er-gem", "unknown method 'er-gem'"),
     ],
 )
-def test_what_is_wrong_is_said(text, fragment):
+def test_a_wrong_text_is_refused_in_one_line(text, fragment):
     with pytest.raises(UserError, match=re.escape(fragment)) as caught:
         Method.parse(text)
     assert "\n" not in str(caught.value)

@@ -59,7 +59,7 @@ def watched(method: str, seed: int = 0, benchmark=None, **options) -> Watched:
 
     objective.passes = noted
     training.run()
-    of_nine = [tuple(rows) for rows in tests if len(rows) == 9]  # as often as they are judged
+    of_nine = [tuple(rows) for rows in tests if len(rows) == 9]  # as often as they are evaluated
     run.tests = [list(rows) for rows in dict.fromkeys(of_nine)]
     assert len(run.draws) == TASKS * (options["iterations"] or len(run.draws) // TASKS)
     return run
@@ -71,7 +71,7 @@ def runs() -> dict[str, Watched]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_all_methods_start_from_the_same_weights_and_are_judged_on_the_same_images(runs, method):
+def test_all_methods_start_from_the_same_weights_and_are_evaluated_on_the_same_images(runs, method):
     assert torch.equal(runs[method].start, runs["er"].start)
     assert runs[method].tests == runs["er"].tests
     assert [len(drawn) for drawn in runs[method].tests] == TASKS * [9]

@@ -69,7 +69,7 @@ def test_a_run_leaves_torchs_generator_alone():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_run_goes_on_bitwise(method):
+def test_a_run_is_resumed_bitwise(method):
     states, whole = [], training(method)
     whole.run(lambda: states.append(copy.deepcopy(whole.state())))
     for state in states[2], states[6]:

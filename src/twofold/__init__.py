@@ -17,19 +17,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from twofold.benchmarks import Benchmark, Recipe
     from twofold.errors import UserError
+    from twofold.evaluation.measures import gaps, measures
     from twofold.experiments.config import Config, configure
     from twofold.experiments.running import run, run_all
     from twofold.experiments.runs import Run, Runs
     from twofold.experiments.store import Store
     from twofold.experiments.studies import Study
+    from twofold.how import How
     from twofold.method import Method
     from twofold.objectives import Draw, Objective, Term
     from twofold.routines import Needs, Routine, Step
+    from twofold.watch import Watch
 
 _HOME = {
     "Benchmark": "benchmarks",
     "Config": "experiments.config",
     "Draw": "objectives",
+    "How": "how",
     "Method": "method",
     "Needs": "routines",
     "Objective": "objectives",
@@ -42,7 +46,10 @@ _HOME = {
     "Study": "experiments.studies",
     "Term": "objectives",
     "UserError": "errors",
+    "Watch": "watch",
     "configure": "experiments.config",
+    "gaps": "evaluation.measures",
+    "measures": "evaluation.measures",
     "run": "experiments.running",
     "run_all": "experiments.running",
 }
@@ -51,6 +58,7 @@ __all__ = [
     "Benchmark",
     "Config",
     "Draw",
+    "How",
     "Method",
     "Needs",
     "Objective",
@@ -63,7 +71,10 @@ __all__ = [
     "Study",
     "Term",
     "UserError",
+    "Watch",
     "configure",
+    "gaps",
+    "measures",
     "run",
     "run_all",
 ]

@@ -16,6 +16,18 @@ def uses_memory(objective: Objective, routines: Sequence[Routine]) -> bool:
     return objective.replays != "nothing" or bool(needs_of(routines) & Needs.REPLAY)
 
 
+def check_chain(routines: Sequence[Routine], momentum: float) -> None:
+    """Raise UserError if routines don't go together, or not with this momentum."""
+    for place, routine in enumerate(routines):
+        routine.check(routines[:place], momentum)
+    needs = needs_of(routines)
+    if Needs.OLD in needs and Needs.FROZEN_OLD in needs:
+        raise UserError(
+            "routines of one method must agree on the old-data gradient: "
+            "all with agem's reference=objective, or all with frozen"
+        )
+
+
 def check_method(
     objective: Objective,
     routines: Sequence[Routine],
@@ -25,13 +37,6 @@ def check_method(
 ) -> None:
     """Raise UserError if a method can't be used in such a setting."""
     objective.check(scenario, memory_per_class)
-    for place, routine in enumerate(routines):
-        routine.check(routines[:place], momentum)
-    needs = needs_of(routines)
-    if Needs.OLD in needs and Needs.FROZEN_OLD in needs:
-        raise UserError(
-            "routines of one method must agree on the old-data gradient: "
-            "all with agem's reference=objective, or all with frozen"
-        )
+    check_chain(routines, momentum)
     if uses_memory(objective, routines) and not objective.stores_all and memory_per_class == 0:
         raise UserError("this method replays, but with memory per class 0 the memory stays empty")

@@ -59,9 +59,25 @@ class Curves:
 
         raw: the accuracies of the trained weights, if different weights are evaluated.
         """
-        self._accuracies[-1] = {"accuracy": _read_all(accuracies)}
+        found = {"accuracy": _read_all(accuracies)}
         if raw is not None:
-            self._accuracies[-1]["raw_accuracy"] = _read_all(raw)
+            found["raw_accuracy"] = _read_all(raw)
+        if self._accuracies:
+            self._accuracies[-1] = found
+        else:  # the iteration was read meanwhile, for a checkpoint
+            self._amend(found)
+
+    def _amend(self, found: dict[str, Tensor | NDArray[np.float32]]) -> None:
+        last = self._settled[-1]
+        for kind, values in found.items():
+            for k, value in enumerate(values.tolist(), 1):
+                empty = np.full(len(last["task"]), np.nan, np.float32)
+                last.setdefault(f"{kind}_{k}", empty)[-1] = value
+
+    def cut(self, length: int) -> None:
+        """Forget all iterations after the first `length`."""
+        if length < self._length:
+            self.restore({name: column[:length] for name, column in self.state().items()})
 
     def columns(self) -> Columns:
         """Return all columns, of equal length; an accuracy is NaN where it was not evaluated."""

@@ -151,30 +151,33 @@ class Piece:
         return cls.checked(given, text=True)
 
 
-def split_text(text: str) -> list[Piece]:
-    """Split `er+gem(0.1, when=always)` into its components. Brackets keep `+` and `,` together."""
+def split_text(text: str, what: str = "method", example: str = EXAMPLE) -> list[Piece]:
+    """Split `er+gem(0.1, when=always)` into its components. Brackets keep `+` and `,` together.
+
+    what, example: the kind of text and how to write it, for error messages.
+    """
     parts, depth, start = [], 0, 0
     for position, letter in enumerate(text + "+"):
         depth += (letter == "(") - (letter == ")")
         if letter == "+" and depth == 0:
-            parts.append(_piece(text[start:position].strip(), text))
+            parts.append(_piece(text[start:position].strip(), f"{what} {text!r}", example))
             start = position + 1
     if depth != 0:
-        raise UserError(f"method {text!r}: brackets don't match; {EXAMPLE}")
+        raise UserError(f"{what} {text!r}: brackets don't match; {example}")
     return parts
 
 
-def _piece(text: str, method: str) -> Piece:
+def _piece(text: str, whole: str, example: str) -> Piece:
     name, bracket, rest = text.partition("(")
     if not name or (bracket and not rest.endswith(")")):
-        raise UserError(f"method {method!r}: can't read {text!r}; {EXAMPLE}")
+        raise UserError(f"{whole}: can't read {text!r}; {example}")
     positional: list[str] = []
     named: dict[str, str] = {}
     for item in filter(None, (item.strip() for item in rest[:-1].split(","))):
         key, equals, value = (s.strip() for s in item.partition("="))
         if not equals:
             if named:
-                raise UserError(f"method {method!r}: {key!r} must come before the named options")
+                raise UserError(f"{whole}: {key!r} must come before the named options")
             positional.append(key)
         elif key in named:
             raise UserError(f"{name} has its option {key!r} twice")

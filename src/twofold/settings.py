@@ -21,6 +21,13 @@ def _schedule(text: str) -> str | None:
     return None
 
 
+def _optimizer(text: str) -> str | None:
+    from twofold import optimizers  # which imports torch
+
+    optimizers.read(text)  # which says what is wrong
+    return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """The settings with which a method is trained and evaluated."""
@@ -68,7 +75,17 @@ class Settings:
         reduces=True,
     )
     momentum: float = option(
-        0.9, help="of SGD (default: 0.9)", check=from_to_below(0, 1), group=TRAINING
+        0.9,
+        help="of SGD; of Adam and its relatives, beta1 (default: 0.9)",
+        check=from_to_below(0, 1),
+        group=TRAINING,
+    )
+    optimizer: str = option(
+        "sgd",
+        help="sgd (with momentum; default), nesterov, adam(lr=0.001), adamw, rmsprop, or any other "
+        "of torch.optim by name, with its options",
+        check=_optimizer,
+        group=TRAINING,
     )
     memory_per_class: int = option(
         100,

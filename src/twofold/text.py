@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from twofold.statistics import mean_and_error
-
 MINUS, EMPTY = "−", "–"
 
 
@@ -16,6 +14,8 @@ def value_text(mean: float, error: float | None, decimals: int = 1) -> str:
 
 def mean_text(values: Iterable[float | None], empty: str = EMPTY) -> str:
     """Return the mean and standard error of the values that exist, or `empty` without any."""
+    from twofold.statistics import mean_and_error  # numpy, which --help does not need
+
     known = [value for value in values if value is not None]
     return value_text(*mean_and_error(known)) if known else empty
 
@@ -32,6 +32,11 @@ def p_text(p: float | None) -> str:
     if p is None:
         return EMPTY
     return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def stated(number: float) -> str:
+    """Return a learning rate or a batch size; a dash for 0, of a loop that did not state it."""
+    return f"{number:g}" if number else EMPTY
 
 
 def counted(number: int, noun: str) -> str:

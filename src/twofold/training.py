@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from twofold import optimizers
 from twofold.benchmarks import Batch, Benchmark
 from twofold.benchmarks.base import Rows
+from twofold.chain import Chain
 from twofold.choices import Grouping
 from twofold.compatibility import check_method
 from twofold.curves import Columns, Curves
@@ -28,10 +30,10 @@ from twofold.models.flat import load_weights
 from twofold.objectives import Draw, Objective
 from twofold.objectives.base import Pass
 from twofold.routines import Needs, Routine, Step
-from twofold.routines.base import needs_of
 from twofold.sampling import Sampler
 from twofold.settings import LARGEST, Settings
 from twofold.streams import seeded, stream
+from twofold.updates import Momentum, TorchUpdate, Update
 
 
 @dataclass(frozen=True)
@@ -90,12 +92,19 @@ class Training:
         self.benchmark, self.objective, self.routines = benchmark, objective, routines
         self.settings, self.on_progress, self.on_task_end = settings, on_progress, on_task_end
         self.tasks = benchmark.tasks[: settings.tasks]
-        self.needs = needs_of(routines)
+        self.chain = Chain(routines)
+        self.needs = self.chain.needs
+        choice = optimizers.read(settings.optimizer)
+        self.lr, self.momentum = choice.base(settings.lr, settings.momentum)
         self._check()
         device = benchmark.train.labels.device
         self.net = initialised(benchmark, settings.seed, device, start_from)
         self._check_outputs()
-        self.velocity = torch.zeros_like(self.net.values)
+        self.update: Update = (
+            Momentum(self.net)
+            if choice.plain_sgd
+            else TorchUpdate(self.net, choice, self.lr, self.momentum)
+        )
         past = len(self.tasks) - 1 if Needs.PER_TASK in self.needs else 0
         self._references = self.net.values.new_empty(past, len(self.net.values))  # G, reused
         labels = benchmark.train.labels.cpu().numpy()
@@ -113,13 +122,18 @@ class Training:
         self.seconds = {"training": 0.0, "evaluation": 0.0}
         self._to_restore: dict[str, Any] | None = None
         objective.start(benchmark, self.net, settings.seed)
-        for routine in routines:
-            routine.start(self.net)
+        self.chain.start(self.net)
+
+    @property
+    def velocity(self) -> Tensor:
+        """The velocity of SGD with momentum."""
+        assert isinstance(self.update, Momentum)
+        return self.update.velocity
 
     def _check(self) -> None:
         scenario, settings = self.benchmark.scenario, self.settings
-        memory, momentum = settings.memory_per_class, settings.momentum
-        check_method(self.objective, self.routines, scenario, memory, momentum)
+        memory = settings.memory_per_class
+        check_method(self.objective, self.routines, scenario, memory, self.momentum)
         self._check_batch(min(len(task.train) for task in self.tasks))
 
     def _check_batch(self, examples: int) -> None:
@@ -183,10 +197,10 @@ class Training:
             "n": self.n,
             "values": self.net.values,
             "buffers": self.net.buffers(),
-            "velocity": self.velocity,
+            "optimizer": self.update.state(),
             "memory": self.memory.state(),
             "objective": self.objective.state(),
-            "routines": [routine.state() for routine in self.routines],
+            "routines": self.chain.state(),
             "curves": self.curves.state(),
             "task_ends": self.task_ends,
             "raw_task_ends": self.raw_task_ends,
@@ -199,8 +213,8 @@ class Training:
         sized = {
             "values": self.net.values,
             "buffers": self.net.buffers(),
-            "velocity": self.velocity,
-            "routines": [routine.state() for routine in self.routines],
+            "optimizer": self.update.state(),
+            "routines": self.chain.state(),
         }
         return (
             {"task", "n", *sized, *LATER} <= state.keys()
@@ -221,8 +235,7 @@ class Training:
         chosen = self._choose(task)
         rows = self.objective.start_task(task, chosen)
         self._check_batch(len(rows))  # an objective may hold examples out
-        for routine in self.routines:
-            routine.start_task(task)
+        self.chain.start_task(task)
         if self._to_restore is not None:
             self._put_back(self._to_restore)
             self._to_restore = None
@@ -241,10 +254,9 @@ class Training:
         self.net.values.copy_(state["values"])
         for buffer, old in zip(self.net.buffers(), state["buffers"], strict=True):
             buffer.copy_(old)
-        self.velocity.copy_(state["velocity"])
+        self.update.restore(state["optimizer"])
         self.objective.restore(state["objective"])
-        for routine, old in zip(self.routines, state["routines"], strict=True):
-            routine.restore(old)
+        self.chain.restore(state["routines"])
         self.curves.restore(state["curves"])
         self.task_ends, self.raw_task_ends = state["task_ends"], state["raw_task_ends"]
         self.seconds = state["seconds"]
@@ -264,7 +276,8 @@ class Training:
         own_pass, elsewhere = self._needs_own_pass(draw), Needs.ELSEWHERE in self.needs
         if draw.references or own_pass or elsewhere:
             g = g.clone()  # these passes reuse the network's gradient vector
-        step = Step(task, n, self.net, g, old, losses=losses, seed=self.settings.seed)
+        seed, count = self.settings.seed, self._iterations(len(rows))
+        step = Step(task, n, self.net, g, old, losses=losses, seed=seed, iterations=count)
         step.old_loss = losses["old"] if old is not None else None
         if draw.references or own_pass:
             self._add_references(step, draw)
@@ -273,18 +286,12 @@ class Training:
         if Needs.MEMORY in self.needs and task > 1:
             step.memory = functools.partial(self.sampler.remembered, step.random())
         # 4. Projection, or any other change of the direction and the step by the routines.
-        direction, lr, momentum = g, self.settings.lr, self.settings.momentum
-        for routine in self.routines:
-            direction = routine.direct(direction, step)
-            lr = routine.step_size(lr, step)
-            momentum = routine.momentum(momentum, step)
-        if direction is not g:
-            step.log["norm_ratio"] = step.norm(direction) / step.norm(g)
-        # 5. Update: SGD with momentum, which averages projected gradients.
-        self.velocity.mul_(momentum).add_(direction)
-        self.net.values.add_(self.velocity, alpha=-lr)
-        for routine in self.routines:
-            routine.after_step(step)
+        direction = self.chain.direct(step)
+        lr = self.chain.step_size(self.lr, step)
+        momentum = self.chain.momentum(self.momentum, step)
+        # 5. Update: SGD with momentum, which averages projected gradients; or another optimiser.
+        self.update.step(direction, g, lr, momentum)
+        self.chain.after_step(step)
         named = {"loss" if role == "total" else f"loss_{role}": v for role, v in losses.items()}
         return {**named, **step.log}
 
@@ -327,31 +334,23 @@ class Training:
         with self._timed("evaluation"), self.evaluator.one_evaluation():
             with self._evaluated():
                 accuracies = measure(task, self.objective.scores)
-            if not self._evaluates_others:
+            if not self.chain.evaluates_others:
                 return accuracies, None
             self.objective.before_evaluation()
             return accuracies, measure(task, self.objective.scores)
 
-    @property
-    def _evaluates_others(self) -> bool:
-        """Whether a routine has other weights evaluated than the trained ones."""
-        return any(routine.overrides("evaluated") for routine in self.routines)
-
     def _hand_over_weights(self, task: int) -> None:
         if self.on_task_end is None:
             return
-        with ExitStack() as stack:
-            for routine in self.routines:
-                stack.enter_context(routine.evaluated(self.net))
+        with self.chain.evaluated(self.net):
             evaluated = self.net.state()
-        self.on_task_end(task, evaluated, self.net.state() if self._evaluates_others else None)
+        trained = self.net.state() if self.chain.evaluates_others else None
+        self.on_task_end(task, evaluated, trained)
 
     @contextmanager
     def _evaluated(self) -> Iterator[None]:
         """Put the weights to evaluate in place, and prepare the objective."""
-        with ExitStack() as stack:
-            for routine in self.routines:
-                stack.enter_context(routine.evaluated(self.net))
+        with self.chain.evaluated(self.net):
             self.objective.before_evaluation()
             yield
 
@@ -363,7 +362,13 @@ class Training:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Tell whether tensors have the same shape, and lists of things the same length."""
+    """Tell whether tensors have the same shape, and lists of things the same length.
+
+    Of a dictionary, the tensors are compared: other entries may come with training.
+    """
+    if isinstance(other, dict):
+        tensors = {key: value for key, value in other.items() if isinstance(value, Tensor)}
+        return isinstance(one, dict) and all(_alike(one.get(k), v) for k, v in tensors.items())
     if isinstance(other, Tensor):
         return isinstance(one, Tensor) and (one.shape, one.dtype) == (other.shape, other.dtype)
     if isinstance(other, list):

@@ -129,7 +129,7 @@ def test_a_recipe_needs_no_published_whitening(halves):
     assert run("halves", "er", batch_size=10, iterations=2).avg is not None
 
 
-def test_a_recipe_without_published_whitening_says_so(halves):
+def test_published_whitening_is_refused_for_a_recipe_without_it(halves):
     with pytest.raises(UserError, match="halves has no published whitening"):
         halves.build(0, whitening="published")
 

@@ -51,7 +51,7 @@ IMAGES = (images(60), y(60), images(30), y(30))
         ([GOOD, GOOD[:3]], "task 2.*four tensors.* 3"),
     ],
 )
-def test_what_is_wrong_is_said(tasks, message):
+def test_an_error_is_named_with_its_task(tasks, message):
     with pytest.raises(UserError, match=f"^benchmark 'mine', {message}"):
         Benchmark.from_tensors("mine", tasks)
 

@@ -40,6 +40,12 @@ def mnist(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of the test's own, because other tests decode images into the shared one."""
+    monkeypatch.setenv("TWOFOLD_CACHE", str(tmp_path / "cache"))
+
+
 def refused(twofold: Command, folder: Path, benchmark: str, *named: str) -> None:
     """By `run` and by `data check`, and neither leaves anything."""
     dataset = {"rotated-mnist": "mnist", "split-cifar100": "cifar100"}.get(benchmark, "")

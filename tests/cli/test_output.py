@@ -133,9 +133,9 @@ def test_a_store_that_is_not_there(ask, tmp_path: Path) -> None:
 
 def test_a_folder_may_be_gone_while_its_page_is_served(tmp_path: Path) -> None:
     watched = Watched(Store(stored(tmp_path / "runs", curve_run("er", CURVES))))
-    assert '"cells":[{' in watched.contents()[0]
+    assert '"groups":[{' in watched.contents()[0]
     shutil.rmtree(tmp_path / "runs")
-    assert '"cells":[]' in watched.contents()[0]
+    assert '"groups":[]' in watched.contents()[0]
 
 
 def test_one_run_is_no_runs(

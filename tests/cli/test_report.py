@@ -28,7 +28,7 @@ def test_the_command_writes_the_page_and_says_how_to_open_it(store, capsys, monk
     said = capsys.readouterr().out
     assert said.startswith("The page of 2 runs is in report.html (")
     assert page.resolve().as_uri() in said
-    assert [cell["method"] for cell in contents_of(page.read_text())["cells"]] == ["er+gem", "er"]
+    assert [cell["method"] for cell in contents_of(page.read_text())["groups"]] == ["er+gem", "er"]
 
     assert main(["report", "runs", "-o", "made/here.html"]) == 0
     assert Path("made/here.html").read_bytes() == page.read_bytes()
@@ -42,7 +42,7 @@ def test_runs_with_components_of_ones_own_need_their_files_no_more(run_tiny, hal
     del Routine.known["half"], Recipe.known["tiny"]
     half.unlink()
     assert main(["report", str(tmp_path / "out"), "-o", str(tmp_path / "report.html")]) == 0
-    cells = contents_of((tmp_path / "report.html").read_text())["cells"]
+    cells = contents_of((tmp_path / "report.html").read_text())["groups"]
     (own,) = (cell for cell in cells if cell["method"] == "er+half(share=0.25)")
     assert (own["objective"], own["routine"]) == ("er", "half(share=0.25)")
     assert f"--plugin {half}" in own["command"]
@@ -78,7 +78,7 @@ def test_an_empty_store_can_be_watched_and_ctrl_c_ends_it(tmp_path):
     try:
         said = process.stdout.readline()
         port = int(re.search(r"http://127\.0\.0\.1:(\d+)/", said)[1])
-        assert json.loads(ask(port, "GET", "/contents.json").text)["cells"] == []
+        assert json.loads(ask(port, "GET", "/contents.json").text)["groups"] == []
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
     finally:

@@ -333,7 +333,7 @@ def test_a_users_routine(run_tiny: Command, half: Path) -> None:
     assert curves(own["folder"])["loss"] != curves(plain["folder"])["loss"]
 
 
-def test_a_plugins_options_are_recorded(registries: None, half: Path) -> None:
+def test_a_plugins_options_are_recorded(half: Path) -> None:
     made = configure("rotated-mnist", "er+half(share=0.25)", plugins=[str(half)])
     assert made.components == [("er", {}), ("half", {"share": 0.25})]
     assert made.plugins == [str(half)]

@@ -106,7 +106,7 @@ def case(args: str | tuple[str, ...], *named: str) -> Any:
         ),
         *(
             case((*RUN, "--eval-schedule", value), value, "dense:100:10")
-            for value in ("", "abc", "every:0", "every:x", "dense:1", "dense:0:1", "every:1:2")
+            for value in ("", "abc", "every:0", "every:x", "dense:1", "dense:0:0", "every:1:2")
         ),
         case((*RUN, "--keep-weights", "ends"), "keep weights", "'ends'", "did you mean 'end'"),
         case((*RUN, "--start-from", "nowhere"), "can't read the weights nowhere"),

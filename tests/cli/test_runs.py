@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.commandline import Command, Outcome, one_line, runs_in, tiny
-from helpers.runs import curve_run, gap_accuracies
+from helpers.runs import curve_run, example_run, gap_accuracies
 
 from twofold import Run, Store, UserError
+from twofold.cli.flags import FILTERS
 from twofold.compare.groups import groups
+from twofold.experiments.config import configure
 from twofold.experiments.plotting import accuracy_curve, projected_share
 from twofold.report.page import build_page
 
@@ -275,6 +277,74 @@ def test_a_value_that_no_run_has_is_a_mistake(
     assert (done.code, done.out) == (2, "")
     assert one_line(done.err).startswith(message)
     assert len(runs_in(full)) == 12
+
+
+DIFFERENT = {  # a value of each option that is not the one of a plain run
+    "benchmark": "domain-cifar100",
+    "method": "er+gem",
+    "mode": "online",
+    "lr": 0.5,
+    "batch_size": 64,
+    "seed": 7,
+    "iterations": 30,
+    "tasks": 2,
+    "momentum": 0.5,
+    "optimizer": "adam",
+    "memory_per_class": 7,
+    "memory_grouping": "class",
+    "eval_schedule": "every:7",
+    "eval_size": 50,
+    "eval_precision": "bf16",
+    "profile": "published",
+    "whitening": "published",
+    "start_from": "",
+    "keep_weights": "end",
+    "device": "cpu:0",
+}
+
+
+@pytest.fixture(scope="module")
+def varied(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A run for each option that differs in it; without weights to start from, a plain one."""
+    store = Store(tmp_path_factory.mktemp("varied"))
+    store.prepare()
+    what = {"benchmark": "rotated-mnist", "method": "er", "lr": 0.1, "batch_size": 128}
+    for seed, (name, value) in enumerate(DIFFERENT.items(), 142):  # some share an identity
+        given = {**what, "seed": seed, **({} if name == "start_from" else {name: value})}
+        config = configure(given.pop("benchmark"), given.pop("method"), **given)
+        store.save(example_run(config, gap_accuracies(12, 3, 1)))
+    return store
+
+
+def test_there_is_a_filter_for_every_option() -> None:
+    assert {*DIFFERENT} == {option.name for option in FILTERS}
+
+
+@pytest.mark.parametrize("name", [name for name in DIFFERENT if name != "start_from"])
+def test_every_filter_selects_its_runs(name: str, varied: Store, twofold: Command) -> None:
+    flag, value = f"--{name.replace('_', '-')}", DIFFERENT[name]
+    found = twofold("runs", "--runs", varied.folder, flag, value, "--json").objects
+    wanted = [run.name for run in varied.runs() if getattr(run.config, name) == value]
+    assert [Path(each["folder"]).name for each in found] == wanted
+    assert 0 < len(wanted) < 4
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("eval_schedule", "every:9", "unknown eval schedule 'every:9': did you mean 'every:7'?"),
+        ("tasks", "5", "unknown tasks '5' (there are 2, None)"),
+        ("device", "cpu:1", "unknown device 'cpu:1': did you mean 'cpu:0'? (there are cpu, cpu:0)"),
+        ("keep_weights", "switches", "unknown keep weights 'switches' (there are end, none)"),
+        ("memory_per_class", "8", "unknown memory per class '8' (there are 100, 7)"),
+    ],
+)
+def test_a_value_that_no_run_has_is_answered_with_those_there_are(
+    name: str, value: str, message: str, varied: Store, twofold: Command
+) -> None:
+    done = twofold("runs", "--runs", varied.folder, f"--{name.replace('_', '-')}", value)
+    assert (done.code, done.out) == (2, "")
+    assert one_line(done.err).startswith(message)
 
 
 def test_values_that_no_run_has_together(full: Path, twofold: Command) -> None:

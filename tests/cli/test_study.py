@@ -183,7 +183,7 @@ def test_a_study_is_made_by_workers_and_then_there(
     assert len(runs_in(tmp_path / "out")) == 2
     told = twofold(*words, "--dry-run").out
     assert re.search(r"^tiny +offline +er +2 runs, +2 done$", told, re.MULTILINE), told
-    assert re.search(r"^tiny +offline +er\+agem +2 runs, +0 done, 1 s of", told, re.MULTILINE), told
+    assert re.search(r"^tiny +offline +er\+agem +2 runs, +0 done, 1 s on", told, re.MULTILINE), told
     assert "mine.toml: 4 runs, 2 done, 2 to train\nAbout 1 s on the CPU" in told
     before = {run: (run / "summary.json").read_bytes() for run in runs_in(tmp_path / "out")}
     second = twofold(*words, "--workers", 1)

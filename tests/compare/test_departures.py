@@ -27,7 +27,7 @@ def test_what_the_authors_did_not_do_is_no_departure() -> None:
     assert (low.departures, low.text, low.effect) == (("D4",), 81, 0)
 
 
-def test_runs_judged_on_fewer_images_do_not_count_beside_full_ones() -> None:
+def test_runs_evaluated_on_fewer_images_do_not_count_beside_full_ones() -> None:
     runs = [
         seeded("er", TEXT, eval_size=size, **options)
         for size in (100, 1000)
@@ -36,7 +36,7 @@ def test_runs_judged_on_fewer_images_do_not_count_beside_full_ones() -> None:
     assert [each.remarks for each in effects(grouped(*runs))] == [(), ()]
 
 
-def test_a_component_that_is_not_at_hand_is_no_hindrance() -> None:
+def test_a_component_that_is_not_available_is_no_hindrance() -> None:
     config = configure("rotated-mnist", "er", profile="published")
     other = dataclasses.replace(config, components=[*config.components, ("mine", {})])
     assert list(in_force(other)) == ["D1", "D6"]

@@ -22,7 +22,7 @@ from twofold.experiments.config import Config
 from twofold.experiments.runs import Run
 
 
-def test_runs_that_differ_in_their_seed_are_one_cell() -> None:
+def test_runs_that_differ_in_their_seed_are_one_group() -> None:
     found = groups(
         [
             scored_run(seed=162),
@@ -59,7 +59,7 @@ def test_runs_that_differ_in_anything_else_are_not(other: dict[str, Any]) -> Non
     assert len(groups([scored_run(seed=142), scored_run(seed=152, **other)])) == 2
 
 
-def test_a_cell_of_numbers() -> None:
+def test_the_numbers_of_a_group() -> None:
     (group,) = grouped(seeded("er", [1, 2, 6], [90, 94, 98]))
     assert group.values("min") == [1, 2, 6]
     assert group.mean("min") == 3
@@ -115,7 +115,7 @@ def test_how_many_diverged() -> None:
     ],
     ids=["every", "every-10", "dense", "dense-1"],
 )
-def test_whether_every_iteration_was_judged(options: dict[str, Any], complete: bool) -> None:
+def test_whether_every_iteration_was_evaluated(options: dict[str, Any], complete: bool) -> None:
     (group,) = groups([scored_run(**options)])
     assert group.complete == complete
 
@@ -150,7 +150,7 @@ def configs_of(command: str, monkeypatch: pytest.MonkeyPatch) -> list[Config]:
     ],
     ids=["usual", "gamma", "online", "special"],
 )
-def test_one_command_makes_all_seeds(
+def test_one_command_trains_all_seeds(
     seeds: list[int], said: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (group,) = groups([scored_run(seed=seed, **options) for seed in seeds])
@@ -172,7 +172,7 @@ def test_own_tensors_have_no_command() -> None:
     assert Group((run,)).command() is None
 
 
-def test_a_component_that_is_not_at_hand_keeps_its_command() -> None:
+def test_a_component_that_is_not_available_keeps_its_command() -> None:
     """A plugin's run, read where nobody loads the plugin."""
     run = scored_run()
     config = {"method": "er+theirs", "components": [*run.config.components, ["theirs", {}]]}
@@ -184,7 +184,7 @@ def test_a_component_that_is_not_at_hand_keeps_its_command() -> None:
     assert Group((Run(theirs, {**run.summary, "command": None}, {}),)).command() is None
 
 
-def test_runs_of_two_versions_of_a_plugin_are_two_cells(half: Path, registries: None) -> None:
+def test_runs_of_two_versions_of_a_plugin_are_two_groups(half: Path) -> None:
     """A table shows those of the file as it is now; alone, the others are marked."""
     options = {"plugins": [str(half)]}
 

@@ -27,7 +27,7 @@ def test_runs_of_a_method_may_differ_in_their_seed_only(options, message):
         gap_figure(runs)
 
 
-def test_of_runs_that_were_judged_or_shortened_in_several_ways_the_fullest_are_shown():
+def test_of_runs_that_were_evaluated_or_shortened_in_several_ways_the_fullest_are_shown():
     """All have four iterations here; the last accuracy tells them apart."""
     fewer = two_tasks("er", [nan, 60, nan, 80], eval_schedule="every:2")
     every = two_tasks("er", [50, 60, 70, 81])
@@ -104,7 +104,7 @@ def test_a_run_belongs_to_every_profile_that_would_make_it():
     assert [run.config.seed for run in found] == [142, 162, 162]
 
 
-def test_a_component_that_is_not_at_hand_is_taken_by_its_name():
+def test_a_component_that_is_not_available_is_taken_by_its_name():
     run = two_tasks("er", [50, 60, 70, 80])
     strange = [("er", {}), ("mine", {"share": 0.5})]
     config = dataclasses.replace(run.config, method="er+mine(share=0.5)", components=strange)

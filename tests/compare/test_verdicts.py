@@ -139,7 +139,7 @@ def test_comparisons_that_look_alike_are_told_apart() -> None:
     assert "With" not in against([1, 2, 4]).sentence
 
 
-def test_an_objective_that_is_not_at_hand_has_verdicts_all_the_same() -> None:
+def test_an_objective_that_is_not_available_has_verdicts_all_the_same() -> None:
     runs = [seeded("er", PLAIN), seeded("er+gem", [81, 82, 84])]
 
     def renamed(run: Run) -> Run:
@@ -158,7 +158,7 @@ def test_no_seed_in_common_is_no_pair() -> None:
     assert len(unpaired(found)) == 1
 
 
-def test_a_plugin_does_nothing_to_plain_sgd(half: Path, registries: None) -> None:
+def test_a_plugin_changes_nothing_in_plain_sgd(half: Path) -> None:
     plugin = {"plugins": [str(half)]}
     found = grouped(seeded("er", PLAIN), seeded("er+half", [81, 82, 84], **plugin))
     assert {v.routine for v in verdicts(found)} == {"half"}

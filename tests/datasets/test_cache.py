@@ -1,4 +1,4 @@
-"""The decoded cache: fast, checked, mended, shared between processes."""
+"""The decoded cache: fast, checked, repaired, shared between processes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("way", DAMAGE)
-def test_damage_is_mended(
+def test_damage_is_repaired(
     way: str, entry: Path, mini_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = digest(load("mini-imagenet", mini_folder))
@@ -110,7 +110,7 @@ def test_another_format_version_is_decoded_again(
     assert json.loads((entry / "manifest.json").read_text())["format"] == cache.FORMAT
 
 
-def test_the_manifest_says_what_is_there(entry: Path) -> None:
+def test_the_manifest_describes_the_entry(entry: Path) -> None:
     facts = json.loads((entry / "manifest.json").read_text())["facts"]
     assert facts["arrays"]["train-images"]["shape"] == [500, 84, 84, 3]
     assert sorted(facts["arrays"]) == sorted(path.stem for path in entry.glob("*.npy"))

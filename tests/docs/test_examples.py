@@ -111,6 +111,7 @@ def test_the_table_of_all_runs_has_each_tasks_part_of_min(tmp_path, monkeypatch)
     assert names["found"].tolist() == [pytest.approx(run.summary["minimum_of_task"][0])]
     exec(listing, names)
     assert repr(names["runs"]) == "Runs(1 run: er on domain-toy)"
+    assert Path("er.png").read_bytes().startswith(b"\x89PNG")
 
 
 PAGES = [page for folder in ("docs", "replication") for page in (ROOT / folder).glob("*.md")]

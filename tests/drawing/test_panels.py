@@ -52,7 +52,7 @@ def test_a_short_task_does_not_run_into_the_next():
         (60, ["dense:10:50", "every"], 50),
     ],
 )
-def test_zooms_end_where_the_tasks_do_or_what_was_judged_one_by_one(length, schedules, reach):
+def test_zooms_end_where_the_tasks_do_or_dense_evaluation_does(length, schedules, reach):
     accuracy = [[nan] * (k * length) + [50.0 + k] * ((3 - k) * length) for k in range(3)]
     runs = [
         curve_run(method, accuracy, eval_schedule=schedule)

@@ -138,7 +138,7 @@ def audited(quick: list[int], sure: list[int], times: int) -> tuple[Audit, list[
     evaluator = Evaluator(domain_benchmark(), FlatModel(mlp()), 2, seed=0, precision="bf16")
     labels = torch.zeros(2, dtype=torch.long)
     evaluator._kept = {task: Batch(torch.zeros(2, 784), labels, labels) for task in (0, 1)}
-    evaluator._exact = lambda x, judged: torch.tensor(sure)
+    evaluator._exact = lambda x, scores: torch.tensor(sure)
     evaluator._rounded = Said(torch.tensor(quick))
     return evaluator.audit, [evaluator.subset(2, identity).tolist() for _ in range(times)]
 
@@ -151,7 +151,7 @@ class Said:
     def __init__(self, predicted: torch.Tensor) -> None:
         self.predicted = predicted
 
-    def __call__(self, x, judged) -> torch.Tensor:
+    def __call__(self, x, scores) -> torch.Tensor:
         return self.predicted
 
 
@@ -168,7 +168,7 @@ def test_an_audit_that_finds_nothing_leaves_the_margin():
     assert audit == Audit(evaluations=1, audits=1, images=4, differences=0, margin=0.01)
 
 
-def test_where_two_weights_are_judged_both_are_audited(monkeypatch):
+def test_where_two_weights_are_evaluated_both_are_audited(monkeypatch):
     """They are one evaluation: an audit of every second would else see the first alone."""
     monkeypatch.setattr(predictors, "AUDIT_EVERY", 2)
     settings = Settings(
@@ -178,10 +178,10 @@ def test_where_two_weights_are_judged_both_are_audited(monkeypatch):
     looked_at = []
     sure = training.evaluator._exact
 
-    def watched(x, judged):
+    def watched(x, scores):
         if len(x) == 30:  # all of a test set, not what is close in it
             looked_at.append(training.net.values.clone())
-        return sure(x, judged)
+        return sure(x, scores)
 
     training.evaluator._exact = watched
     audit = training.run().audit
@@ -216,7 +216,7 @@ def test_where_bf16_is_far_off_fp32_is_taken():
 
 
 @pytest.mark.parametrize("benchmark", [class_benchmark, domain_benchmark], ids=["class", "domain"])
-def test_a_run_in_bf16_trains_alike_and_says_what_it_checked(benchmark):
+def test_a_run_in_bf16_trains_alike_and_records_its_audits(benchmark):
     options = {"batch_size": 16, "iterations": 12, "eval_size": 30}
     usual = run(benchmark(norm=True), "er", **options)
     quick = run(benchmark(norm=True), "er", **options, eval_precision="bf16")

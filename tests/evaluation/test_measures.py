@@ -110,13 +110,13 @@ def test_gaps_by_hand() -> None:
     ]
 
 
-def test_a_tolerance_of_ones_own() -> None:
+def test_a_given_tolerance() -> None:
     found = gaps(*hand(), tolerance=5)
     assert [gap.recovery for gap in found] == [3, 3, 2]  # at 85, 84 and 75 or more
     assert [gap.recovery for gap in gaps(*hand(), tolerance=9)] == [3, 0, 2]  # 80 is not below 80
 
 
-def test_a_window_of_ones_own() -> None:
+def test_a_given_window() -> None:
     """The lowest point is looked for in it; being back is not."""
     first = gaps(*hand(), window=1)
     assert [(gap.depth, gap.lowest_at) for gap in first] == [(20, 1), (1, 1), (20, 1)]
@@ -157,7 +157,7 @@ def test_a_single_task_has_only_what_needs_no_other() -> None:
     assert gaps([1] * 3, [[10.0], [30.0], [20.0]]) == []
 
 
-def test_one_who_does_not_learn_looks_bad() -> None:
+def test_a_method_that_does_not_learn_looks_bad() -> None:
     """No gap, but no new task either: in the same table."""
     frozen = [(1, 90.0, NAN)] * 2 + [(2, 90.0, 10.0)] * 2
     learner = [(1, 90.0, NAN)] * 2 + [(2, 80.0, 50.0), (2, 88.0, 90.0)]
@@ -294,7 +294,7 @@ def test_two_evaluations_are_near_if_less_than_a_window_apart() -> None:
 
 
 @given(trajectories(), st.integers(2, 5), st.integers(0, 3))
-def test_thinned_evaluation_is_as_each_measure_says(
+def test_thinned_evaluation_bounds_each_measure_as_stated(
     case: tuple[np.ndarray, np.ndarray, list[list[float]]], every: int, dense: int
 ) -> None:
     task, accuracy, final = case
@@ -366,10 +366,7 @@ def test_a_routine_that_stops_learning_shows(finished: Run) -> None:
         def step_size(self, lr, step):
             return lr if step.task == 1 else 0.0
 
-    try:
-        stopped = run(class_benchmark(), "er+stopped", batch_size=10)
-    finally:
-        del Routine.known["stopped"]
+    stopped = run(class_benchmark(), "er+stopped", batch_size=10)
     assert stopped.measures["gap_depth"] == stopped.measures["residual"] == 0
     assert finished.measures["gap_depth"] > 0
     assert stopped.measures["new_accuracy"] == 0

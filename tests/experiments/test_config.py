@@ -24,8 +24,6 @@ from twofold.discovery import import_file
 from twofold.experiments.options import Options
 from twofold.options import options
 
-pytestmark = pytest.mark.usefixtures("registries")
-
 SETTINGS = {"batch_size": 4, "eval_size": 5, "iterations": 2}
 PLUGIN = """
 from twofold import Routine
@@ -200,6 +198,7 @@ DIFFERENT = {
     "memory_grouping": "class",
     "whitening": "published",
     "momentum": 0.8,
+    "optimizer": "nesterov",
     "start_from": {"weight": torch.zeros(1)},
 }
 

@@ -19,8 +19,6 @@ from twofold.experiments.config import configure
 from twofold.experiments.estimate import seconds_left
 from twofold.training import Training
 
-pytestmark = pytest.mark.usefixtures("registries")
-
 SHORT: dict[str, Any] = {"batch_size": 10, "iterations": 4, "tasks": 2}
 EMA = "er+ema(0.5)"
 

@@ -35,7 +35,7 @@ from twofold.experiments import ray_cluster, ray_engine  # first: what Ray reads
 
 from ray.cluster_utils import Cluster  # isort: skip
 
-pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.usefixtures("registries")]
+pytestmark = pytest.mark.xdist_group("ray")
 
 STEPS = 50  # of a run
 NODE = {
@@ -478,7 +478,10 @@ def test_nodes_of_a_cluster_tell_plugins_of_one_name_apart(tmp_path: Path) -> No
     names = ("scaled-d", "scaled-e")
     for name in names:
         (tmp_path / name).mkdir()
-    text = "from twofold import Routine\nclass Scaled(Routine, name={!r}):\n    context = ()\n"
+    text = (
+        "from twofold import Routine\n"
+        "class Scaled(Routine, name={!r}):\n    def after_step(self, step): pass\n"
+    )
     for name in names:
         (tmp_path / name / "scaled.py").write_text(text.format(name))
     plugins = [str(tmp_path / name / "scaled.py") for name in names]

@@ -24,8 +24,6 @@ from twofold.objectives import Er, Finetune
 from twofold.routines import Agem, Clip, Gem
 from twofold.training import Training
 
-pytestmark = pytest.mark.usefixtures("registries")
-
 SHORT: dict[str, Any] = {"batch_size": 10, "iterations": 4, "tasks": 2}
 PLUGIN = str(Path(__file__).parents[1] / "helpers" / "plugin.py")
 STUDY = f"""

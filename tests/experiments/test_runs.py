@@ -15,7 +15,8 @@ from helpers.runs import curve_run, gap_accuracies, scored_run
 from twofold import Run, Store, UserError
 from twofold.experiments import runs as module
 from twofold.experiments.columns import StoredColumns
-from twofold.experiments.runs import Runs, result_text
+from twofold.experiments.runs import Runs
+from twofold.experiments.summary import result_text
 
 
 def example_run(method: str = "er", seed: int = 142, **options: Any) -> Run:

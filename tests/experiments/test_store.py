@@ -16,6 +16,7 @@ from helpers.runs import curve_run, gap_accuracies
 from twofold import Config, Run, Store, UserError
 from twofold.experiments import files, store, weights
 from twofold.experiments.store import DamagedRunError, check
+from twofold.options import options
 
 STATE = {"fc.weight": torch.arange(6.0).reshape(2, 3), "fc.bias": torch.zeros(2)}
 
@@ -200,8 +201,8 @@ def test_a_frame_has_all_options(tmp_path: Path) -> None:
     runs.save(run_with(10))
     runs.save(run_with(20, seed=152, lr=0.5, tasks=2))
     frame = runs.frame()
-    options = [field.name for field in dataclasses.fields(Config) if field.name != "components"]
-    assert list(frame.columns[: len(options) + 1]) == ["run", *options]
+    names = list(options(Config))
+    assert list(frame.columns[: len(names) + 1]) == ["run", *names]
     assert len(frame) == 120
     assert sorted(set(frame["run"])) == [folder.name for folder in runs.folders()]
     assert dict(frame.groupby("seed")["lr"].first()) == {142: 0.1, 152: 0.5}

@@ -28,10 +28,8 @@ from twofold.settings import Settings
 from twofold.training import Training
 
 PLUGIN = Path(__file__).parents[1] / "helpers" / "plugin.py"
-ENVIRONMENT = {
-    **os.environ,
-    "PYTHONPATH": f"{PLUGIN.parents[1]}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
-}
+PATHS = (str(PLUGIN.parents[1]), os.environ.get("PYTHONPATH", ""))
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, PATHS))}
 FAMILIES = [
     *(f"{objective}{routine}" for objective in ("er", "joint", "der(beta=0.5)", "bic")
       for routine in ("", "+agem", "+gem")),

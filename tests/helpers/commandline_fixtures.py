@@ -28,9 +28,9 @@ def own_cache(cache_folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TWOFOLD_CACHE", cache_folder)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def registries() -> Iterator[None]:
-    """What plugins define here is forgotten: other tests count what there is."""
+    """Forget what a test has registered, because other tests count what there is."""
     from twofold import Objective, Recipe, Routine
 
     known = [kind.known for kind in (Recipe, Objective, Routine)]
@@ -71,7 +71,7 @@ def half(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def twofold(own_cache: None, registries: None, capsys: pytest.CaptureFixture[str]) -> Command:
+def twofold(own_cache: None, capsys: pytest.CaptureFixture[str]) -> Command:
     """`twofold("run", ...)` in this process, which has imported torch already."""
 
     def call(*args: object) -> Outcome:

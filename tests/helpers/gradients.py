@@ -11,7 +11,7 @@ few_examples = settings(max_examples=50, deadline=None, derandomize=True)
 
 
 def random_gradients(seed: int, count: int, size: int = 30) -> torch.Tensor:
-    """Return so many gradients, a row each, in double precision."""
+    """Return this many gradients, one per row, in double precision."""
     random = torch.Generator().manual_seed(seed)
     return torch.randn(count, size, generator=random, dtype=torch.float64)
 

@@ -12,8 +12,9 @@ from twofold.compare.groups import Group, groups
 from twofold.errors import UserError
 from twofold.evaluation.metrics import minimum_accuracies
 from twofold.experiments.config import Config, configure, usual_seeds
-from twofold.experiments.runs import NAMING, Run
+from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
+from twofold.experiments.summary import NAMING
 
 
 def example_run(config: Config, accuracies: Any = None, **entries: Any) -> Run:

@@ -40,7 +40,7 @@ def test_a_benchmark_may_have_tuned_learning_rates():
     assert configure("split-cifar100", "der", mode="online").lr == 0.01
 
 
-def test_an_objective_of_your_own_may_state_its_learning_rates(registries):
+def test_an_objective_of_your_own_may_state_its_learning_rates():
     @dataclasses.dataclass
     class Slow(Objective, name="slow-objective"):
         label = "Slow"

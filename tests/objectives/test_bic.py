@@ -149,7 +149,7 @@ def accuracies(training: Training, correction: np.ndarray | None) -> list[float]
     return found
 
 
-def test_bic_is_judged_by_corrected_logits():
+def test_bic_is_evaluated_by_corrected_logits():
     bic = WatchedBic(augment="none")
     training, result = trained(bic, noisy_benchmark(), iterations=20, memory_per_class=100)
     expected = accuracies(training, fitted(bic, training.net.copy(), 2))

@@ -26,7 +26,7 @@ def weights(method: str) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("gamma", [0.5, 1.0])
-def test_it_is_gem_with_its_dual_variables_at_their_bound(gamma: float, registries: None) -> None:
+def test_it_is_gem_with_its_dual_variables_at_their_bound(gamma: float) -> None:
     """With one past task, whose gradient is part of g: at the bound unless g_new is far from it."""
     import_file(str(PLUGIN))
     heavier = weights(f"heavier-er(gamma={gamma})")
@@ -34,6 +34,6 @@ def test_it_is_gem_with_its_dual_variables_at_their_bound(gamma: float, registri
     assert not torch.allclose(heavier, weights("er"), atol=1e-3)
 
 
-def test_without_gamma_it_is_er(registries: None) -> None:
+def test_without_gamma_it_is_er() -> None:
     import_file(str(PLUGIN))
     torch.testing.assert_close(weights("heavier-er(gamma=0)"), weights("er"))

@@ -39,11 +39,11 @@ def rows(runs: list[Run]) -> list[str]:
         ([], "-"),  # a single task has no MIN
     ],
 )
-def test_a_cell(values: list[float], text: str) -> None:
+def test_a_mean_with_its_error(values: list[float], text: str) -> None:
     assert mean_text(values, "-") == text
 
 
-def test_a_row_a_method_in_the_order_of_first_appearance() -> None:
+def test_a_row_per_method_in_the_order_of_first_appearance() -> None:
     assert rows(
         [
             scored_run("er", 80, 90),
@@ -80,7 +80,7 @@ def test_what_else_tells_rows_apart_has_a_column() -> None:
     ]
 
 
-def test_a_table_a_benchmark_mode_and_profile() -> None:
+def test_a_table_per_benchmark_mode_and_profile() -> None:
     others = ({"mode": "online"}, {"profile": "published"}, {"benchmark": "split-cifar100"})
     tables = summary_tables(groups([scored_run(), *(scored_run(**other) for other in others)]))
     assert [table.title for table in tables] == [
@@ -123,7 +123,7 @@ def test_min_of_a_thinned_evaluation_is_an_upper_bound() -> None:
     assert row == "er 0.1 128 ≤ 80.0 90.0 0.0% 1"
 
 
-def test_a_row_a_run() -> None:
+def test_a_row_per_run() -> None:
     console = Console(file=io.StringIO(), width=150)
     with console.capture() as captured:
         console.print(run_table([scored_run("er", 80, 90), scored_run("gem", None, 70)]))

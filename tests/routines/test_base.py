@@ -43,7 +43,7 @@ def test_order_is_meaning():
     assert ratio[12:].max() < 1  # gem after clip adds to what was clipped
 
 
-def test_a_routine_of_ones_own_is_taken_to_turn_the_gradient():
+def test_a_routine_of_your_own_is_assumed_to_turn_the_gradient():
     class Own(Routine):
         def direct(self, g, step):
             return -g
@@ -199,7 +199,7 @@ def test_routines_of_a_chain_act_in_the_order_written():
     torch.testing.assert_close(last.moved, -0.01 * 2 * last.g, rtol=1e-3, atol=1e-6)
 
 
-def test_a_misspelt_hook_is_named(registries):
+def test_a_misspelt_hook_is_named():
     told = r"routine 'mine' overrides none of direct, .*: did you mean direct\?$"
     with pytest.raises(UserError, match=told):
 
@@ -210,7 +210,7 @@ def test_a_misspelt_hook_is_named(registries):
     assert "mine" not in Routine.known
 
 
-def test_a_routine_that_does_nothing_is_refused(registries):
+def test_a_routine_that_does_nothing_is_refused():
     with pytest.raises(UserError, match=r"routine 'mine' overrides none of direct, .*, evaluated$"):
 
         class Mine(Routine, name="mine"):
@@ -221,7 +221,7 @@ def test_a_routine_that_does_nothing_is_refused(registries):
 @pytest.mark.parametrize(
     "hook", ["direct", "step_size", "momentum", "after_step", "start", "start_task", "evaluated"]
 )
-def test_any_hook_will_do_also_an_inherited_one(registries, hook):
+def test_any_hook_will_do_also_an_inherited_one(hook):
     class Mine(Routine, name="mine"):
         locals()[hook] = lambda self, *given: None
 

@@ -173,7 +173,7 @@ def test_the_first_task_is_the_same_with_every_routine_that_leaves_it_alone(
 
 @pytest.mark.parametrize("routine", [name for name in ROUTINES if Routine.find(name).first_task])
 def test_a_routine_that_acts_in_the_first_task_changes_it(routine):
-    option = {"clip": "(0.01)"}.get(routine, "")  # a limit that matters
+    option = {"clip": "(0.01)", "step": "(1)"}.get(routine, "")  # values that matter so early
     _, _, plain = train("er", "class-norm")
     _, _, other = train(f"er+{routine}{option}", "class-norm")
     assert not torch.equal(plain[0], other[0])

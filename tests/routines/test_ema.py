@@ -37,7 +37,7 @@ class Torchs(Routine):
 @pytest.mark.parametrize("make", [class_benchmark, domain_benchmark])
 @pytest.mark.parametrize("norm", [False, True])
 @pytest.mark.parametrize("decay", [0.5, 0.99])
-def test_what_is_judged_is_torchs_average(decay, norm, make):
+def test_what_is_evaluated_is_torchs_average(decay, norm, make):
     benchmark, torchs = make(norm=norm), Torchs(decay)
     training, result = trained(f"er+ema({decay})", torchs, benchmark=benchmark)
     (ema, _) = training.routines
@@ -55,7 +55,7 @@ def test_what_is_judged_is_torchs_average(decay, norm, make):
     assert [result.curves[f"accuracy_{k}"][-1] for k in (1, 2, 3)] == pytest.approx(expected)
 
 
-def test_training_goes_on_as_without_and_the_raw_weights_are_judged_as_well():
+def test_training_is_unchanged_and_the_raw_weights_are_evaluated_as_well():
     plain, one = trained("er")
     averaged, other = trained("er+ema(0.8)")
     assert torch.equal(plain.net.values, averaged.net.values)
@@ -85,7 +85,7 @@ def test_an_average_without_a_past_is_the_weights_themselves():
         np.testing.assert_array_equal(one.curves[f"accuracy_{k}"], other.curves[f"accuracy_{k}"])
 
 
-def test_a_run_says_both_in_its_summary():
+def test_the_summary_of_a_run_has_both():
     options = {"batch_size": 8, "iterations": ITERATIONS, "lr": 0.05}
     run = twofold.run(domain_benchmark(), "er+ema(0.9)", **options)
     plain = twofold.run(domain_benchmark(), "er", **options)
@@ -96,7 +96,7 @@ def test_a_run_says_both_in_its_summary():
     assert run.accuracy.shape == (3 * ITERATIONS, 3)
 
 
-def test_bias_correction_is_fitted_to_the_weights_that_are_judged():
+def test_bias_correction_is_fitted_to_the_weights_that_are_evaluated():
     training, result = trained("bic+ema(0.9)", lr=0.05)
     objective, evaluator, (ema,) = training.objective, training.evaluator, training.routines
     with ema.evaluated(training.net):

@@ -47,7 +47,7 @@ def by_quadprog(P: np.ndarray, q: np.ndarray, bound: float) -> np.ndarray:
 @given(
     seed=st.integers(0, 2**32 - 1),
     constraints=st.integers(1, 19),
-    dimensions=st.integers(1, 40),  # fewer than constraints: GG' is singular, the ridge mends it
+    dimensions=st.integers(1, 40),  # fewer than constraints: GG' is singular, the ridge repairs it
     log_scale=st.floats(-3, 2),
     gamma=st.sampled_from(GAMMAS),
 )
@@ -73,7 +73,7 @@ def test_weights_are_quadprogs(constraints, gamma):
 
 
 def test_gradients_that_explode_are_projected_where_quadprog_gives_up():
-    """All scaled alike, a problem stays the same but for the ridge."""
+    """All scaled alike, a problem stays the same except for the ridge."""
     given_up = 0
     for seed in range(20):
         g, G = problem(seed, 3)

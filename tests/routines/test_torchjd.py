@@ -155,12 +155,12 @@ def test_what_is_refused_and_with_which_words(method, message):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cvxpy") is not None, reason="cvxpy is installed")
-def test_an_aggregator_that_needs_another_package_says_which():
+def test_an_aggregator_names_the_package_that_it_needs():
     with pytest.raises(UserError, match=r"^torchjd:CAGrad can't be made: .*torchjd\[cagrad\]"):
         Method.parse("er+torchjd:CAGrad(c=0.5)")
 
 
-def test_without_torchjd_the_command_to_install_it_is_said(monkeypatch):
+def test_without_torchjd_the_error_has_the_command_that_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "torchjd.aggregation", None)
     Routine.families["torchjd"].cache_clear()
     with pytest.raises(UserError, match=r"^TorchJD is not installed: .* -e '\.\[torchjd\]'$"):

@@ -34,7 +34,7 @@ def _parser() -> Parser:
     parser = Parser(
         prog="twofold",
         description="Continual learning as what x how: any objective with any optimisation "
-        "routine, judged after every iteration.",
+        "routine, evaluated after every iteration.",
     )
     parser.add_argument("--version", action=Version)
     commands = parser.add_subparsers(

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from twofold.cli.flags import add_own_settings, given_own_settings
 from twofold.cli.output import Help, no_runs
 from twofold.cli.parsing import Parser, folder, whole
 
@@ -32,6 +33,7 @@ def add(commands: Any) -> None:
     add("--lr", type=float, help=f"only runs with this learning rate {chosen}")
     add("--batch-size", type=whole, metavar="N", help="only runs with this batch size")
     add("--iterations", type=whole, metavar="N", help="only runs with N per task")
+    add_own_settings(figure, "only runs with this setting of your own")
     output = "a .png, .svg or .pdf (default: BENCHMARK-MODE-FIGURE.png)"
     add("-o", "--output", type=Path, metavar="FILE", help=output)
 
@@ -53,7 +55,7 @@ def act(args: argparse.Namespace) -> None:
     if not runs:
         command = kind.command(args.benchmark, args.mode, args.profile)
         raise no_runs(args.runs, command)
-    narrowers = {name: getattr(args, name) for name in NARROWERS}
+    narrowers = {name: getattr(args, name) for name in NARROWERS} | given_own_settings(args)
     shown = kind.choose(runs, args.benchmark, args.mode, args.profile, args.methods, **narrowers)
     save_figure(kind.draw(shown.runs, args.task), output)
     methods = [run.config.method for run in shown.runs]

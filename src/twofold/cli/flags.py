@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterable
@@ -106,6 +107,26 @@ def one_method(text: str) -> str:
 def repeated(flag: str, values: list[str]) -> str:
     """Return `--method er --method er+gem`."""
     return shlex.join(word for value in values for word in (flag, value))
+
+
+def add_own_settings(group: Any, help: str) -> None:
+    """Add `--set NAME=VALUE` for settings of a user's own loop."""
+    group.add_argument("--set", dest="own", action="append", metavar="NAME=VALUE", help=help)
+
+
+def given_own_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings that were given with `--set`, as numbers or truth values if they are."""
+    found = {}
+    for text in args.own or []:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not name or not equals:
+            raise UserError(f"--set takes a name and a value, such as width=64, not {text!r}")
+        try:
+            read = json.loads(value)
+        except ValueError:
+            read = value
+        found[name] = read if isinstance(read, bool | int | float | str) else value
+    return found
 
 
 def add_seeds(group: Any, help: str, count_help: str) -> None:

@@ -1,4 +1,4 @@
-"""`twofold runs`: list, show, verify, remove and export the runs of a store."""
+"""`twofold runs`: list, show, verify, remove, export and import the runs of a store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from twofold.cli.flags import FILTERS, add_filters, given_filters
+from twofold.cli.flags import (
+    FILTERS,
+    add_filters,
+    add_own_settings,
+    given_filters,
+    given_own_settings,
+)
 from twofold.cli.output import no_runs
 from twofold.cli.parsing import Parser, folder
 from twofold.errors import UserError, unknown
@@ -22,6 +28,7 @@ EXAMPLES = """examples:
   twofold runs --method er                           what there is
   twofold runs verify --runs replication/runs/replication
   twofold runs export --to published --benchmark rotated-mnist
+  twofold runs import curves.csv --benchmark mine --method "my idea" --seed 0 --set width=64
 """
 
 
@@ -35,22 +42,31 @@ class Found(NamedTuple):
 def add(commands: Any) -> None:
     parser: Parser = commands.add_parser(
         "runs",
-        help="list, show, verify, remove or export finished runs",
+        help="list, show, verify, remove, export or import finished runs",
         description="List the runs of a store, show them in full, verify their checksums, remove "
         "them, or export them:\nadd them to an archive, small enough to be published, with all "
-        "that tables, figures and the page show.\nFilters and names (a folder's, or its last ten "
+        "that tables, figures and the page show.\nOr import curves of a program that is not "
+        "twofold: a CSV, TSV or Parquet table, or TensorBoard's event files\n"
+        "(docs/your-own-loop.md).\nFilters and names (a folder's, or its last ten "
         "letters) select runs.",
         epilog=EXAMPLES,
     )
     parser.set_defaults(act=act, parser=parser)
-    actions = ("list", "show", "verify", "remove", "export")
+    actions = ("list", "show", "verify", "remove", "export", "import")
     add = parser.add_argument
     add("action", nargs="?", default="list", choices=actions, metavar="|".join(actions))
-    add("names", nargs="*", metavar="RUN", help="only these")
+    add("names", nargs="*", metavar="RUN", help="only these; for import, the files to read")
     add("--runs", type=folder, default=Path("runs"), metavar="DIR", help="the run store (runs)")
     add("--to", type=folder, metavar="DIR", help="the archive to export to")
     add("--json", action="store_true", help="one JSON object per run, on one line")
-    add_filters(parser.add_argument_group("only runs with these values"), FILTERS)
+    imports = parser.add_argument_group("curves to import")
+    add = imports.add_argument
+    add("--columns", metavar="NAME,...", help="the columns with a task's values, in their order")
+    add("--switches", metavar="N,...", help="iterations after which a new task began")
+    add("--scale", metavar="X", help="multiply values, by 100 for shares (default: 1)")
+    values = parser.add_argument_group("only runs with these values; for import, values of the run")
+    add_filters(values, FILTERS)
+    add_own_settings(values, "a setting of your own")
 
 
 def act(args: argparse.Namespace) -> int:
@@ -58,6 +74,11 @@ def act(args: argparse.Namespace) -> int:
 
     if (args.action == "export") != (args.to is not None):
         raise UserError("`twofold runs export` needs --to DIR, and no other action takes it")
+    if args.action == "import":
+        return _import(args)
+    for flag in ("columns", "switches", "scale"):
+        if getattr(args, flag) is not None:
+            raise UserError(f"--{flag} is for `twofold runs import`")
     if not args.runs.is_dir():
         raise no_runs(args.runs, "twofold run")
     store = Store(args.runs)
@@ -96,15 +117,21 @@ def _all(store: Store) -> list[Found]:
 def _filtered(there: list[Found], args: argparse.Namespace) -> list[Found]:
     """Select runs by their options. Raise UserError for a value that no run has."""
     chosen = there
-    for name, values in given_filters(args, FILTERS).items():
+    for name, values in _filters(args).items():
         for value in values:
             if not any(_has(found, name, value) for found in there):
-                known = {str(getattr(found.run.config, name)) for found in there if found.run}
+                known = {str(found.run.config.value(name)) for found in there if found.run}
                 raise unknown(name.replace("_", " "), str(value), known)
         chosen = [found for found in chosen if any(_has(found, name, v) for v in values)]
     if not chosen:
         raise UserError(f"no run in {args.runs} matches all filters: `twofold runs` lists them")
     return chosen
+
+
+def _filters(args: argparse.Namespace) -> dict[str, list[Any]]:
+    """Return the values of options and of users' own settings that were given."""
+    own = {name: [value] for name, value in given_own_settings(args).items()}
+    return {**own, **given_filters(args, FILTERS)}
 
 
 def _has(found: Found, name: str, value: Any) -> bool:
@@ -138,7 +165,7 @@ def _verify(store: Store, places: list[Path]) -> int:
 
 
 def _remove(store: Store, chosen: list[Found], args: argparse.Namespace) -> int:
-    if not (args.names or given_filters(args, FILTERS)):
+    if not (args.names or _filters(args)):
         raise UserError("name the runs to remove, or use filters such as --method er")
     for found in chosen:
         store.remove(found.place)
@@ -154,6 +181,56 @@ def _export(chosen: list[Found], to: Path) -> int:
     already = f"; {there} {'was' if there == 1 else 'were'} there already" if there else ""
     print(f"{counted(added, 'run')} exported to {to}, {size / 1e3:,.0f} KB{already}")
     return 0
+
+
+def _import(args: argparse.Namespace) -> int:
+    """Add curves of a program that is not twofold to the store."""
+    from twofold.experiments.importing import import_curves
+    from twofold.experiments.store import Store
+
+    given = given_filters(args, FILTERS)
+    for name, values in given.items():
+        if len(values) > 1:
+            raise UserError(f"an imported run has one {name.replace('_', ' ')}, not {len(values)}")
+    one = {name: values[0] for name, values in given.items()}
+    named = {name: one.pop(name, None) for name in ("benchmark", "method", "seed")}
+    evaluation = {name: one.pop(f"eval_{name}", None) for name in ("schedule", "size")}
+    if not args.names:
+        raise UserError("name the files to import: `twofold runs import curves.csv`")
+    split = args.switches.split(",") if args.switches else None
+    store = Store(args.runs)
+    store.prepare()
+    runs = [
+        run
+        for file in args.names
+        for run in import_curves(
+            Path(file),
+            **named,
+            **evaluation,
+            settings={**one, **given_own_settings(args)},
+            columns=args.columns.split(",") if args.columns else None,
+            switches=split and [number("switches", text, int) for text in split],
+            scale=number("scale", args.scale or "1", float),
+        )
+    ]
+    for run in runs:
+        if store.find(run.config) is not None:
+            identity = run.config.identity()
+            raise UserError(
+                f"{run!r} is in {args.runs}: `twofold runs remove {identity} --runs {args.runs}` "
+                "removes it"
+            )
+    for run in runs:
+        store.save(run)
+    _print_table(runs)
+    print(f"{counted(len(runs), 'run')} imported into {args.runs}")
+    return 0
+
+
+def number(name: str, text: str, kind: Any) -> Any:
+    from twofold.options import convert
+
+    return convert(text.strip(), kind, name, text=True)
 
 
 def _print(chosen: list[Found], args: argparse.Namespace) -> int:

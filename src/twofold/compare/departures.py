@@ -77,14 +77,14 @@ def by_the_text(config: Config) -> Config:
 
 def _by_the_text(component: str, options: dict[str, Any]) -> dict[str, Any]:
     own = [each for each in departures().values() if component in each.components]
-    return {**options, **{d.option: d.text for d in own if options[d.option] == d.code}}
+    return {**options, **{d.option: d.text for d in own if options.get(d.option) == d.code}}
 
 
 def _values(config: Config, departure: Departure) -> set[Any]:
     """Return the values of a departure's option, without those that have no effect."""
     if departure.components:
         named = [options for name, options in config.components if name in departure.components]
-        return {options[departure.option] for options in named}
+        return {options.get(departure.option) for options in named}
     if departure.option == "memory_grouping" and not _has_a_quota(config):
         return set()
     return {getattr(config, departure.option)}

@@ -104,6 +104,8 @@ def what_and_how(config: Config) -> tuple[str, str]:
     """Return the objective and the routines, as in the method's text."""
     objective = config.components[0][0]
     match = re.fullmatch(rf"({re.escape(objective)}(?:\(.*?\))?)(?:\+(.*))?", config.method)
+    if match is None and len(config.components) == 1:  # a name of the user's own
+        return config.method, "sgd"
     if match is None:  # gem is finetune+gem
         return objective, config.method
     return match[1], match[2] or "sgd"

@@ -19,7 +19,7 @@ from twofold.compare.groups import Group, groups
 from twofold.compare.reductions import Reductions, changed_plugins
 from twofold.errors import UserError, unknown
 from twofold.experiments import profiles
-from twofold.experiments.config import Config, configure
+from twofold.experiments.config import Config, configure, own_settings
 from twofold.experiments.naming import canonical
 from twofold.experiments.runs import Run
 from twofold.method import Method
@@ -27,6 +27,7 @@ from twofold.objectives import Objective
 from twofold.options import options
 from twofold.routines import Routine
 from twofold.statistics import mean_and_error
+from twofold.text import stated
 
 SMALLER = tuple(name for name, each in options(Config).items() if each.reduces)
 NARROWERS = ("lr", "batch_size", "iterations")  # settings that `select_runs` can choose by
@@ -45,7 +46,7 @@ class Setting(NamedTuple):
         return cls(config.lr, config.batch_size)
 
     def __str__(self) -> str:
-        return f"LR {self.lr:g}, BS {self.batch_size}"
+        return f"LR {stated(self.lr)}, BS {stated(self.batch_size)}"
 
     @property
     def order(self) -> tuple[int, float]:
@@ -193,7 +194,7 @@ def select_runs(
     mode: str = "offline",
     profile: str = profiles.DEFAULT,
     methods: Sequence[str] | None = None,
-    **narrowers: float | None,
+    **narrowers: Any,
 ) -> list[Run]:
     """Return the runs of a benchmark, mode and profile, of these methods and settings if given.
 
@@ -238,8 +239,8 @@ def method_groups(runs: Sequence[Run]) -> list[Group]:
     if not runs:
         raise UserError("a figure needs at least one run")
     _check_alike(runs, ("benchmark", "mode", "profile"), "the runs")
-    known = (*runs[0].config.decisive(), "plugins")
-    decisive = [name for name in known if name not in ("seed", *SMALLER)]
+    known = (*runs[0].config.decisive(), "plugins", *own_settings(run.config for run in runs))
+    decisive = [name for name in known if name not in ("seed", "settings", *SMALLER)]
     methods: dict[str, list[Group]] = {}
     for group in sorted(groups(runs), key=preference):
         methods.setdefault(group.config.method, []).append(group)
@@ -311,7 +312,7 @@ def _can_be_run(method: str) -> bool:
     return True
 
 
-def _narrowed(runs: Sequence[Run], name: str, value: float) -> list[Run]:
+def _narrowed(runs: Sequence[Run], name: str, value: Any) -> list[Run]:
     values = {_value(run, name) for run in runs}
     if value not in values:
         raise UserError(f"no runs with {_words(name)} {value}: there are {_listed(values)}")
@@ -323,11 +324,11 @@ def _check_alike(runs: Sequence[Run], names: Iterable[str], whose: str) -> None:
         values = {_value(run, name) for run in runs}
         if len(values) > 1:
             option = f"choose one with the option {name}"
-            way = (
-                option
-                if name in (*NARROWERS, "mode", "profile")
-                else "put them in separate folders"
-            )
+            way = "put them in separate folders"
+            if name in (*NARROWERS, "mode", "profile"):
+                way = option
+            elif any(name in run.config.settings for run in runs):
+                way = f"choose one with the option set, {name}=..."
             raise UserError(f"{whose} differ in {_words(name)} ({_listed(values)}): {way}")
 
 
@@ -338,7 +339,7 @@ def _place(config: Config) -> tuple[str, str, str]:
 def _value(run: Run, name: str) -> Any:
     if name == "iterations":  # of a task; the configuration only knows a limit
         return int((run.columns["task"] == 1).sum())
-    value = getattr(run.config, name)
+    value = run.config.value(name)
     return str(value) if isinstance(value, list) else value
 
 
@@ -347,4 +348,5 @@ def _words(name: str) -> str:
 
 
 def _listed(values: Iterable[Any]) -> str:
-    return ", ".join(map(str, sorted(values, key=lambda value: (value is None, value))))
+    order = sorted(values, key=lambda value: (value is None, isinstance(value, str), value))
+    return ", ".join(map(str, order))

@@ -188,7 +188,7 @@ def _family(name: str, hypothesis: Hypothesis, pairs: Sequence[Pair]) -> Iterato
             sentence="",
             commands=(pair.plain.command(), pair.routine.command()),
         )
-        settings = [f"{each.words} {getattr(config, each.name)}" for each in differing]
+        settings = [f"{each.words} {config.value(each.name)}" for each in differing]
         apart = [f"With {', '.join(settings)}."] if settings else []
         sentence = " ".join([_finding(verdict), *apart, *_reservations(verdict, pair)])
         yield dataclasses.replace(verdict, sentence=sentence)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import maximum_filter1d
 
+from twofold.errors import UserError
 from twofold.evaluation.metrics import average_accuracy, minimum_accuracies
 
 TOLERANCE = 1.0  # a task has recovered within this many points of its accuracy at the switch
@@ -88,12 +89,14 @@ def gaps(
 ) -> list[Gap]:
     """Return the gap of every switch and every evaluated task before it.
 
+    task: the task (from 1) that was being learned at each iteration.
+    accuracy: a row per iteration and a column per task, NaN where it was not evaluated.
     window: within how many iterations after the switch the lowest accuracy is searched; None for
         all until the next switch, since a gap may come late.
     tolerance: a task has recovered when, after its lowest accuracy, it is at most this many points
         below a_i(b_j). A task that never fell further recovers after 0 iterations.
     """
-    learned, curves = np.asarray(task, int), np.asarray(accuracy, float)
+    learned, curves = _checked(task, accuracy)
     found = []
     for j in range(1, curves.shape[1]):
         switch, end = np.searchsorted(learned, [j, j + 1], side="right")
@@ -143,11 +146,52 @@ MEASURES: dict[str, Measure] = {}  # by key, in the order in which they are show
 
 
 def measures(
-    task: ArrayLike, accuracy: ArrayLike, final: Sequence[Sequence[float]]
+    task: ArrayLike, accuracy: ArrayLike, final: Sequence[Sequence[float]] | None = None
 ) -> dict[str, float | None]:
-    """Return all measures of a run by key. The arguments are those of `Trajectory`."""
-    trajectory = Trajectory(task, accuracy, final)
+    """Return all measures of a run by key.
+
+    task: the task (from 1) that was being learned at each iteration.
+    accuracy: a row per iteration and a column per task, NaN where it was not evaluated. The last
+        iteration of every task must be evaluated.
+    final: [k][i] is the accuracy on the whole test set of task i+1, after task k+1. By default it
+        is the last accuracy of the curves.
+    """
+    learned, curves = _checked(task, accuracy)
+    trajectory = Trajectory(learned, curves, ends(learned, curves) if final is None else final)
     return {key: measure.of(trajectory) for key, measure in MEASURES.items()}
+
+
+def ends(task: ArrayLike, accuracy: ArrayLike) -> list[list[float]]:
+    """Return the last accuracies of curves at the end of each task, on the tasks until then."""
+    learned, curves = _checked(task, accuracy)
+    found = []
+    for k in range(1, int(learned[-1]) + 1):
+        known = [_evaluated(curves[learned <= k, i]) for i in range(k)]
+        for i, values in enumerate(known, 1):
+            if not len(values):
+                raise UserError(f"task {i} was not evaluated until the end of task {k}")
+        found.append([float(values[-1]) for values in known])
+    return found
+
+
+def _checked(task: ArrayLike, accuracy: ArrayLike) -> tuple[NDArray[np.int_], NDArray[np.float64]]:
+    """Return curves as arrays, or say in one line what is wrong with them."""
+    try:
+        learned, curves = np.asarray(task, int), np.asarray(accuracy, float)
+    except (TypeError, ValueError):
+        raise UserError("tasks and accuracies must be arrays of numbers") from None
+    if learned.ndim != 1 or curves.ndim != 2 or len(learned) != len(curves) or not len(learned):
+        raise UserError(
+            "curves need a task per iteration, and a row of accuracies per iteration with a column "
+            f"per task, not arrays of shape {list(learned.shape)} and {list(curves.shape)}"
+        )
+    steps = np.diff(learned)
+    if learned[0] != 1 or ((steps != 0) & (steps != 1)).any() or learned[-1] > curves.shape[1]:
+        raise UserError(
+            f"tasks are counted from 1 and come one after another, up to {curves.shape[1]} (the "
+            "columns of accuracies)"
+        )
+    return learned, curves
 
 
 def measure(
@@ -323,8 +367,9 @@ def new_task_speed(run: Trajectory) -> float | None:
     1/(T-1) sum_{k>1} min {n: a_k(b_{k-1}+n) >= 0.9 a_k(b_k)}
     """
 
-    def reached(curve: NDArray[np.float64]) -> int:
-        return 1 + int(np.argmax(curve >= REACHED * _last(curve) - ROUNDING))
+    def reached(curve: NDArray[np.float64]) -> float:
+        end = _last(curve)  # 90% of a value below 0, such as a negative reward, means nothing
+        return np.nan if end < 0 else 1 + int(np.argmax(curve >= REACHED * end - ROUNDING))
 
     return _mean(reached(run.of_task(k)) for k in range(2, run.tasks + 1))
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from twofold.models import FlatModel
+from twofold.models import FlatModel, View
 from twofold.models.inference import ChangedError, Inference
 
 Scores = Callable[[Tensor], Tensor]  # from logits to scores; the largest is the prediction
@@ -35,7 +35,7 @@ class Predictor(Protocol):
 class Plain:
     """The predictions of the network itself, computed in chunks."""
 
-    net: FlatModel
+    net: View
     chunk: int
 
     def __call__(self, x: Tensor, scores: Scores) -> Tensor:
@@ -78,6 +78,32 @@ class Checked:
 
 
 @dataclass
+class Confirmed:
+    """A copy of a stranger's network, compared with the network itself at every call.
+
+    A network may change in ways that its weights do not show, such as the head that it uses: a copy
+    knows nothing of that. Two images show whether it still computes the same.
+    """
+
+    checked: Checked
+    plain: Plain
+    agrees: bool = True
+
+    def __call__(self, x: Tensor, scores: Scores) -> Tensor:
+        self.agrees = self.agrees and self._compared(x[:2])
+        return (self.checked if self.agrees else self.plain)(x, scores)
+
+    def _compared(self, few: Tensor) -> bool:
+        with self.plain.net.evaluating():
+            logits = self.plain.net(few)
+            try:
+                self.checked.quick.follow()
+                return _near(self.checked.quick(few), logits, CLOSE_FP32)
+            except Exception:  # the network's weights may have new shapes by now
+                return False
+
+
+@dataclass
 class Audit:
     """The number of comparisons of quick with sure predictions, and their differences."""
 
@@ -103,11 +129,11 @@ class Audit:
             self.margin *= 2 if different else 1
 
 
-def exact(net: FlatModel, sample: Tensor) -> Predictor:
+def exact(net: View, sample: Tensor) -> Predictor:
     """Return the fastest predictor that equals the network. `sample` has a few of its inputs."""
     chunk = chunk_size(net, sample)
     plain = Plain(net, chunk)
-    if not net.has_batch_norm or net.values.device.type != "cpu":  # folding is not faster
+    if not net.has_batch_norm or net.device.type != "cpu":  # folding is not faster
         return plain
     if net.keeps_state:  # a copy would not follow it
         return plain
@@ -116,7 +142,15 @@ def exact(net: FlatModel, sample: Tensor) -> Predictor:
     return Checked(Inference(net), plain, chunk, CLOSE_FP32)
 
 
-def rounded(net: FlatModel, sample: Tensor, sure: Predictor) -> Checked | None:
+def confirmed(net: View, sample: Tensor) -> Predictor:
+    """Return what `exact` does, for a network that anybody may change at any time."""
+    found = None if net.has_hooks else exact(net, sample)
+    if isinstance(found, Checked) and isinstance(found.sure, Plain):
+        return Confirmed(found, found.sure)
+    return Plain(net, chunk_size(net, sample))
+
+
+def rounded(net: View, sample: Tensor, sure: Predictor) -> Checked | None:
     """Return a predictor in bf16 that leaves close images to a sure predictor.
 
     It is None for a network that cannot be computed in bf16.
@@ -129,7 +163,7 @@ def rounded(net: FlatModel, sample: Tensor, sure: Predictor) -> Checked | None:
     return Checked(Inference(net, dtype), sure, chunk_size(net, sample, dtype), CLOSE_BF16)
 
 
-def chunk_size(net: FlatModel, sample: Tensor, dtype: torch.dtype = torch.float32) -> int:
+def chunk_size(net: View, sample: Tensor, dtype: torch.dtype = torch.float32) -> int:
     """Return how many images to compute at once.
 
     Convolutions are fastest if their activations fit into the processor's cache.
@@ -141,18 +175,21 @@ def chunk_size(net: FlatModel, sample: Tensor, dtype: torch.dtype = torch.float3
 
 
 @torch.no_grad()
-def _agree(net: FlatModel, sample: Tensor, dtype: torch.dtype, margin: float) -> bool:
+def _agree(net: View, sample: Tensor, dtype: torch.dtype, margin: float) -> bool:
     """Tell whether `Inference`, which may misread a network, agrees with it on a sample."""
     try:
-        other = FlatModel(net.copy(), net.values.device)
+        other = FlatModel(net.copy(), net.device)
         quick = Inference(other, dtype)
         _move(other, sample)
         quick.follow()
         logits = other(sample)
-        error = (quick(sample) - logits).abs().max()
-        return bool(error <= FAR * margin * logits.abs().max())
+        return _near(quick(sample), logits, margin)
     except Exception:  # the user's network may raise any error
         return False
+
+
+def _near(quick: Tensor, logits: Tensor, margin: float) -> bool:
+    return bool((quick - logits).abs().max() <= FAR * margin * logits.abs().max())
 
 
 def _move(net: FlatModel, sample: Tensor) -> None:

@@ -18,7 +18,7 @@ import torch
 
 from twofold.experiments.files import opened, replace_file
 
-FORMAT = 4
+FORMAT = 5
 DIGEST = 32  # bytes
 ARRAY = "numpy array"  # marks an array, which is stored as the tensor that shares its memory
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from twofold import optimizers
 from twofold.benchmarks import Benchmark, Recipe
 from twofold.compatibility import check_method
 from twofold.component import Component, plain
@@ -44,6 +45,12 @@ class Config(Request):
     components: list[tuple[str, dict[str, Any]]]  # objective, routines: all options, as in force
     own: str = option("", help="digest of a benchmark of your own tensors", flag=None)
     start_digest: str = option("", help="digest of the weights to start from", flag=None)
+    # Settings of a loop that is not twofold's, by the names that its user gives them.
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def value(self, name: str) -> Any:
+        """Return an option or one of the user's own settings; None for a setting it lacks."""
+        return self.settings[name] if name in self.settings else getattr(self, name, None)
 
     @classmethod
     def stored(cls, entries: Mapping[str, Any]) -> Config:
@@ -67,7 +74,8 @@ class Config(Request):
     def decisive(self) -> dict[str, Any]:
         """Return all that decides the result, except for the plugins' texts."""
         results = [name for name, each in options(Config).items() if each.role == "result"]
-        return {name: getattr(self, name) for name in (*results, "components")}
+        decisive = {name: getattr(self, name) for name in (*results, "components")}
+        return decisive | ({"settings": self.settings} if self.settings else {})
 
     def identity(self, plugins: Sequence[str] | None = None) -> str:
         """Return a short digest of what decides the result.
@@ -132,12 +140,15 @@ def _seed_words(seeds: Sequence[int]) -> list[str]:
 
 
 def varying(configs: Sequence[Config], apart: Iterable[str] = ()) -> list[Option]:
-    """Return the options in which configurations differ, except for `apart` and for places."""
+    """Return the options in which configurations differ, except for `apart` and for places.
+
+    The users' own settings are among them.
+    """
     return [
         each
-        for name, each in options(Config).items()
+        for name, each in (options(Config) | own_settings(configs)).items()
         if each.role != "place" and name not in apart
-        if len({str(getattr(config, name)) for config in configs}) > 1
+        if len({str(config.value(name)) for config in configs}) > 1
     ]
 
 
@@ -146,7 +157,7 @@ def setting_words(config: Config, shown: Iterable[Option]) -> list[str]:
 
     The texts that name a run, such as its benchmark and mode, need no label.
     """
-    values = [(each, getattr(config, each.name)) for each in shown]
+    values = [(each, config.value(each.name)) for each in shown]
     return [
         value if each.axis and isinstance(value, str) else f"{each.column} {_short(value)}"
         for each, value in values
@@ -156,6 +167,12 @@ def setting_words(config: Config, shown: Iterable[Option]) -> list[str]:
 
 def _short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else plain(value)
+
+
+def own_settings(configs: Iterable[Config]) -> dict[str, Option]:
+    """Return the users' own settings in configurations as options, by name."""
+    names = dict.fromkeys(name for config in configs for name in config.settings)
+    return {name: Option("a setting of your own", name=name, hint=Any) for name in names}
 
 
 @keywords_of(Options).after_two
@@ -172,7 +189,8 @@ def configure(benchmark: str | Benchmark, method: str | Method | Component, **gi
     objective, _ = parsed.make()
     defaults = profiles.find(settings["profile"], recipe.name, parsed)
     settings |= recipe.defaults(settings["mode"], objective.name, objective.lr)
-    settings |= defaults.settings | chosen
+    settings |= defaults.settings
+    settings |= _optimizer_settings(settings | chosen, chosen)
     start = Start.read(settings["start_from"])
     settings |= {"plugins": _needed(plugins, recipe, parsed), "start_from": start.name}
     objective, routines = parsed.make(defaults.components)
@@ -185,6 +203,21 @@ def configure(benchmark: str | Benchmark, method: str | Method | Component, **gi
         **settings,
     )
     return _checked(config, recipe)
+
+
+def _optimizer_settings(settings: dict[str, Any], chosen: dict[str, Any]) -> dict[str, Any]:
+    """Return all that was chosen, with learning rate and momentum from the optimiser's text."""
+    choice = optimizers.read(settings["optimizer"])
+    usual = choice.usual()
+    for name, key in (("lr", "lr"), ("momentum", choice.momentum_name)):
+        if key in choice.given and chosen.get(name, usual[name]) != usual[name]:
+            raise UserError(
+                f"the {name} is set twice: {usual[name]:g} in {settings['optimizer']!r}, and "
+                f"{chosen[name]:g}"
+            )
+    merged = usual | chosen | {"optimizer": str(choice.settled())}
+    choice.check_momentum((settings | merged)["momentum"])
+    return merged
 
 
 def _imported(plugins: Sequence[str]) -> list[str]:

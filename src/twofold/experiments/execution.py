@@ -18,9 +18,10 @@ from twofold.discovery import import_file
 from twofold.experiments import checkpoints, weights
 from twofold.experiments.config import Config, own_benchmarks
 from twofold.experiments.files import own_folder
-from twofold.experiments.runs import Run, summarise
+from twofold.experiments.runs import Run
 from twofold.experiments.start import Start
 from twofold.experiments.store import Store, Work, writing
+from twofold.experiments.summary import summarise
 from twofold.training import Progress, Training
 
 OnProgress = Callable[[Progress], None]

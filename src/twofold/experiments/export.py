@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from twofold.errors import UserError
 from twofold.experiments.archive import CURVES, Archive, Entry, is_archive, read_mark
 from twofold.experiments.columns import read_parquet
+from twofold.experiments.config import Config
 from twofold.experiments.plain import read_json
 from twofold.experiments.reader import CONFIG, SUMMARY
 
@@ -33,4 +35,9 @@ def _entry(place: Path) -> Entry:
         return Archive(place.parent).entry(place.name)
     # As they were written: an older configuration may lack an option that has come since.
     config, summary = (read_json(place / name) for name in (CONFIG, SUMMARY))
+    if "eval_every" in config:  # written before run identities changed
+        new = Config.stored(config)
+        summary |= {"identity": new.identity(), "command": new.command()}
+        read = partial(read_parquet, place / CURVES)
+        return Entry(new.folder_name(), dataclasses.asdict(new), summary, read)
     return Entry(place.name, config, summary, partial(read_parquet, place / CURVES))

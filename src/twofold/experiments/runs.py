@@ -5,12 +5,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-import os
-import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -22,22 +19,18 @@ from numpy.typing import NDArray
 from torch import nn
 
 from twofold.benchmarks import Recipe
-from twofold.discovery import import_file, sources_digest
+from twofold.discovery import import_file
 from twofold.errors import UserError, unknown
 from twofold.evaluation.measures import Gap, gaps, measures
-from twofold.evaluation.metrics import (
-    average_accuracy,
-    average_minimum_accuracy,
-    minimum_accuracies,
-)
 from twofold.experiments import notebook
 from twofold.experiments.archive import CHECKSUMS, CURVES, Archive, is_archive
 from twofold.experiments.columns import Array, StoredColumns, checked, read_parquet
-from twofold.experiments.config import Config, setting_words, varying
+from twofold.experiments.config import Config, own_settings, setting_words, varying
 from twofold.experiments.naming import canonical
 from twofold.experiments.plain import read_json
 from twofold.experiments.plotting import draw
 from twofold.experiments.reader import CONFIG, SUMMARY, check_name, config_of, summary_of
+from twofold.experiments.summary import METRICS, accuracy_table
 from twofold.experiments.weights import (
     END,
     State,
@@ -48,14 +41,11 @@ from twofold.experiments.weights import (
 from twofold.models.flat import load_weights
 from twofold.options import options
 from twofold.text import mean_text
-from twofold.training import Result
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-METRICS = ("min", "avg")
-NAMING = [name for name, each in options(Config).items() if each.axis or each.role == "name"]
 NAMED = 4  # methods that `repr(runs)` lists
 
 
@@ -261,9 +251,10 @@ class Runs(Sequence[Run]):
 
         test: a function that returns whether to select a run, such as `lambda run: run.avg > 90`.
         """
+        known = [*option_names(), *own_settings(run.config for run in self)]
         for name in options:
-            if name not in option_names():
-                raise unknown("option", name, option_names())
+            if name not in known:
+                raise unknown("option", name, known)
         chosen = self._runs if test is None else filter(test, self._runs)
         return Runs(run for run in chosen if matches(run.config, options))
 
@@ -285,7 +276,8 @@ class Runs(Sequence[Run]):
 
     def frame(self) -> pd.DataFrame:
         """Return the curves of all runs, with the name of the run and all its options first."""
-        return self._with_curves(option_names(), named=True)
+        own = own_settings(run.config for run in self)
+        return self._with_curves([*option_names(), *own], named=True)
 
     def _with_curves(self, names: Sequence[str], named: bool = False) -> pd.DataFrame:
         import pandas as pd
@@ -358,7 +350,7 @@ def option_names() -> list[str]:
 
 def _value(config: Config, name: str) -> object:
     """Return the value of an option as a table shows it."""
-    value = getattr(config, name)
+    value = config.value(name)
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
@@ -376,7 +368,7 @@ def matches(config: Config, wanted: Mapping[str, Any]) -> bool:
     meant = dict(wanted)
     if "method" in meant:
         meant["method"] = canonical(str(meant["method"]), config.benchmark, config.profile)
-    return all(getattr(config, name) == value for name, value in meant.items())
+    return all(config.value(name) == value for name, value in meant.items())
 
 
 def _listed(values: Iterable[str]) -> str:
@@ -390,85 +382,8 @@ def _noun(count: int) -> str:
     return "run" if count == 1 else "runs"
 
 
-def result_text(config: Config, summary: Mapping[str, Any]) -> str:
-    """Return `MIN 83.1  AVG 93.6`; it also shows if MIN is a bound and if the run diverged."""
-    low, average = (summary[metric] for metric in METRICS)
-    sign = "" if low is None or config.schedule.complete else "≤ "
-    diverged = "  diverged" if summary["diverged"] else ""
-    return f"MIN {sign}{'-' if low is None else f'{low:.1f}'}  AVG {average:.1f}{diverged}"
-
-
 def _curves(file: Path, summary: Mapping[str, Any]) -> dict[str, Array]:
     return checked(read_parquet(file), summary, str(file))
-
-
-def accuracy_table(curves: Mapping[str, Array], kind: str = "accuracy") -> NDArray[np.float32]:
-    """Return the accuracies of a run: a row per iteration, a column per task.
-
-    kind: `accuracy`, or `raw_accuracy` for the trained weights if different ones are evaluated.
-    """
-    columns = [column for name, column in curves.items() if name.startswith(f"{kind}_")]
-    return np.stack(columns, axis=1).astype(np.float32)
-
-
-def summarise(config: Config, result: Result) -> dict[str, Any]:
-    """Return the numbers of a run. Accuracies are in percent; `min` is None with a single task.
-
-    If a routine has different weights evaluated, `raw_` marks the numbers of the trained weights.
-    """
-    curves, task = result.curves, result.curves["task"]
-    raw = _metrics(curves, "raw_accuracy", result.raw_task_ends) if result.raw_task_ends else {}
-    later = np.asarray(task, int) > 1
-    return {
-        "identity": config.identity(),
-        **{name: getattr(config, name) for name in NAMING},
-        **_metrics(curves, "accuracy", result.task_ends),
-        **{f"raw_{name}": value for name, value in raw.items()},
-        "diverged": not result.finite,
-        "iterations": len(task),
-        "projected": float(curves["projected"][later].astype(float).mean()) if later.any() else 0.0,
-        "unsolved": int(curves["unsolved"].astype(float).sum()),
-        "seconds": {name: round(value, 3) for name, value in result.seconds.items()},
-        **({"audit": result.audit} if result.audit else {}),
-        "command": config.command(),
-        **({"plugins": config.plugin_digests()} if config.plugins else {}),
-        "made_with": made_with(config.device),
-    }
-
-
-def _metrics(curves: Mapping[str, Array], kind: str, ends: list[list[float]]) -> dict[str, Any]:
-    task, accuracy = curves["task"], accuracy_table(curves, kind)
-    return {
-        "min": average_minimum_accuracy(task, accuracy),
-        "avg": average_accuracy(ends[-1]),
-        "minimum_of_task": minimum_accuracies(task, accuracy).tolist(),
-        "accuracy_after_task": ends,
-    }
-
-
-def made_with(device: str) -> dict[str, Any]:
-    """Return the versions and the hardware that a result comes from."""
-    return {
-        "twofold": version("twofold"),
-        "sources": sources_digest(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else device,
-    }
-
-
-def _processor() -> str:
-    """Return the name of the processor, which Python does not know on Linux."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

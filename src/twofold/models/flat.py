@@ -7,58 +7,48 @@ operations on it.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from twofold.errors import UserError
 from twofold.models.state import detached_copy, examine
+from twofold.models.view import View
 
 
-class FlatModel:
-    """A module with flat parameters: `values` are the weights, and backward adds to `gradient`.
-
-    keeps_state: whether the module keeps state apart from its parameters and buffers. It is then
-        evaluated on a copy of itself, so that evaluation leaves no trace.
-    changes_inputs: whether it changes its inputs in place, and is given copies.
-    """
-
-    keeps_state = changes_inputs = False
+class FlatModel(View):
+    """A module with flat parameters: `values` are the weights, and backward adds to `gradient`."""
 
     def __init__(self, module: nn.Module, device: torch.device | str = "cpu") -> None:
-        self.module = module.to(device).train()  # it may come in evaluation mode
-        self.batch_norms = [m for m in module.modules() if isinstance(m, _BatchNorm)]
-        self._affine = [p for m in self.batch_norms for p in m.parameters()]
-        parameters = list(module.parameters())
-        size = sum(p.numel() for p in parameters)
-        self.values = torch.empty(size, device=device)
-        self.gradient = torch.zeros(size, device=device)
-        self.slices: dict[Tensor, slice] = {}  # the place of each parameter in the vectors
-        start = 0
-        for p in parameters:
-            stop = start + p.numel()
-            self.slices[p] = slice(start, stop)
-            view = _like(self.values[start:stop], p)
+        self._describe(module.to(device).train())  # it may come in evaluation mode
+        self._values = torch.empty(self.size, device=device)
+        self.gradient = torch.zeros(self.size, device=device)
+        for p, place in self.slices.items():
+            view = shaped(self._values[place], p)
             view.copy_(p.data)
             p.data = view
-            p.grad = _like(self.gradient[start:stop], p)
-            start = stop
+            p.grad = shaped(self.gradient[place], p)
+
+    def _describe(self, module: nn.Module) -> None:
+        """Note what the module consists of, and where each parameter is in the vectors."""
+        super().__init__(module)
+        self._affine = [p for m in self.batch_norms for p in m.parameters()]
+        self.slices: dict[Tensor, slice] = {}
+        self.size = 0
+        for p in module.parameters():
+            self.slices[p] = slice(self.size, self.size + p.numel())
+            self.size += p.numel()
 
     @property
-    def has_batch_norm(self) -> bool:
-        return bool(self.batch_norms)
+    def values(self) -> Tensor:
+        """The weights as one vector."""
+        return self._values
 
     @property
-    def has_convolutions(self) -> bool:
-        return any(isinstance(m, nn.Conv2d) for m in self.module.modules())
-
-    def __call__(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.module(x.clone() if self.changes_inputs else x)
-        return logits
+    def device(self) -> torch.device:
+        return self.values.device
 
     def examine(self, x: Tensor) -> None:
         """Find out on a few inputs whether the module keeps state or changes its inputs."""
@@ -81,10 +71,6 @@ class FlatModel:
         """Return a copy of the weights and buffers by name, in the layout of a plain module."""
         state = self.module.state_dict()
         return {name: value.detach().contiguous().clone().cpu() for name, value in state.items()}
-
-    def copy(self) -> nn.Module:
-        """Return an independent copy of the network as it is now, which is not to be trained."""
-        return copy.deepcopy(self.module).requires_grad_(False).eval()
 
     @contextmanager
     def frozen_batch_norm(self, affine: bool) -> Iterator[None]:
@@ -153,7 +139,7 @@ def load_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:
     module.load_state_dict(dict(state))
 
 
-def _like(vector: Tensor, parameter: Tensor) -> Tensor:
+def shaped(vector: Tensor, parameter: Tensor) -> Tensor:
     """Return the vector in the parameter's shape.
 
     Convolution weights are stored channels last, which is faster.

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
-from twofold.models.flat import FlatModel
 from twofold.models.state import own_state
+from twofold.models.view import View
 
 
 class Fold(NamedTuple):
@@ -44,10 +44,12 @@ class Inference:
     dtype: the type that it computes in. Its logits are always float32.
     """
 
-    def __init__(self, net: FlatModel, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(self, net: View, dtype: torch.dtype = torch.float32) -> None:
         self._net, self._state = net, own_state(net.module)
         self._module, self._folds = _folded(net.copy(), net.module)
         self._module.to(dtype)
+        # Convolutions are faster channels last; a `FlatModel` has its weights so already.
+        self._module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if dtype != torch.float32:
             _end_in_fp32(self._module)
         self._dtype = dtype

@@ -11,9 +11,9 @@ from rich.table import Table
 
 from twofold.compare.groups import Group
 from twofold.component import plain
-from twofold.experiments.config import varying
+from twofold.experiments.config import Config, varying
 from twofold.experiments.runs import Run
-from twofold.text import mean_text
+from twofold.text import mean_text, stated
 
 METRICS = ("min", "avg")
 MISSING = "-"  # a metric that does not exist, such as MIN with a single task
@@ -40,8 +40,8 @@ def _table(title: str, groups: Sequence[Group]) -> Table:
         table.add_column(name, justify="right")
     for group in groups:
         config = group.config
-        settings = [f"{config.lr:g}", f"{config.batch_size}"]
-        settings += [plain(getattr(config, each.name)) for each in differing]
+        settings = [stated(config.lr), stated(config.batch_size)]
+        settings += [_text(config, each.name) for each in differing]
         projected = 100 * float(np.mean(group.values("projected")))
         seeds = f"{len(group.runs)}" + (f" ({group.diverged} diverged)" if group.diverged else "")
         row = [config.method, *settings, *results(group), f"{projected:.1f}%", seeds]
@@ -61,11 +61,17 @@ def run_table(runs: Sequence[Run]) -> Table:
     for run in runs:
         config = run.config
         row = [run.summary["identity"], *(getattr(config, name) for name in NAMES)]
-        row += [f"{config.lr:g}", f"{config.batch_size}"]
-        row += [plain(getattr(config, each.name)) for each in differing]
+        row += [stated(config.lr), stated(config.batch_size)]
+        row += [_text(config, each.name) for each in differing]
         row += [f"{config.seed}", *results(Group((run,)))]
         table.add_row(*map(escape, row))
     return table
+
+
+def _text(config: Config, name: str) -> str:
+    """Return the value of an option or of a user's own setting; nothing for a setting it lacks."""
+    there = hasattr(config, name) or name in config.settings
+    return plain(config.value(name)) if there else ""
 
 
 def results(group: Group) -> list[str]:

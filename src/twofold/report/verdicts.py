@@ -10,7 +10,7 @@ from twofold.compare.hypotheses import hypotheses
 from twofold.compare.verdicts import Findings, Verdict
 from twofold.report.rendering import Renderer
 from twofold.report.text import csv_text, inert_markdown, markdown_table
-from twofold.text import EMPTY, p_text, signed
+from twofold.text import EMPTY, p_text, signed, stated
 
 
 def _markdown(findings: Findings) -> str:
@@ -29,7 +29,7 @@ def _family(own: Sequence[Verdict]) -> str:
     head = ["", "benchmark", "mode", "LR", "BS", "what", "how", "seeds", "effect", "interval", "p"]
     lines = [[*head, "corrected p"]]
     for number, verdict in enumerate(own, 1):
-        place = [verdict.benchmark, verdict.mode, f"{verdict.lr:g}", f"{verdict.batch_size}"]
+        place = [verdict.benchmark, verdict.mode, stated(verdict.lr), stated(verdict.batch_size)]
         interval = " to ".join(signed(end) for end in verdict.interval or ())
         ps = [p_text(p) for p in (verdict.p, verdict.p_corrected)]
         result = [f"{len(verdict.seeds)}", signed(verdict.effect), interval or EMPTY]

@@ -55,6 +55,7 @@ class Step:
     losses: dict[str, Tensor] = field(default_factory=dict)  # "total", "new", and "old" if replayed
     log: dict[str, Tensor | float] = field(default_factory=dict)  # recorded with the curves
     seed: int = 0  # of the run; see `random`
+    iterations: int | None = None  # of the whole task, if that is known
     # For Needs.MEMORY, a function that draws this many examples; None in task 1.
     memory: Callable[[int], Batch] | None = None
     # For Needs.ELSEWHERE, a function that returns the gradient at given weights, on the same data.

@@ -208,10 +208,10 @@ def test_the_time_of_training() -> None:
 
 
 def test_time_is_taken_from_runs_that_were_made_for_it() -> None:
-    judged = timed("er", 50, 50, 50, 50, eval_schedule="every:1")
-    table = study_table("timing", grouped(judged, timed("er", 10, 12)))
+    every_iteration = timed("er", 50, 50, 50, 50, eval_schedule="every:1")
+    table = study_table("timing", grouped(every_iteration, timed("er", 10, 12)))
     assert number(table, "er", "seconds.training").value == (11, pytest.approx(1))
-    alone = study_table("timing", grouped(judged))
+    alone = study_table("timing", grouped(every_iteration))
     assert number(alone, "er", "seconds.training").value == (50, pytest.approx(0))
 
 

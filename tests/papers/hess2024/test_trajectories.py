@@ -60,7 +60,7 @@ def test_every_number_is_the_mean_of_its_measure() -> None:
             assert number.value[0] == pytest.approx(np.mean(values))
 
 
-def test_the_trained_weights_where_others_are_judged() -> None:
+def test_the_trained_weights_where_others_are_evaluated() -> None:
     rows = shown(measured_run("er+ema(0.999)", raw=10.0), measured_run("er"))
     assert (rows["ER + ema(0.999)"]["MIN"], rows["ER + ema(0.999)"]["raw MIN"]) == (
         "55.0 (n=1)",

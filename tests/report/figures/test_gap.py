@@ -98,7 +98,7 @@ def test_the_share_is_of_runs_at_each_iteration():
     assert share.get_ylabel() == "share projected"
 
 
-def test_a_column_an_objective_a_colour_a_routine():
+def test_a_column_per_objective_and_a_colour_per_routine():
     methods = ["joint+gem", "joint", "er+gem", "er+agem", "er", "gem", "er+gem(gamma=0.1)"]
     figure = gap_figure([two_tasks(method, [50, 60, 70, 80]) for method in methods])
     assert [part.get_suptitle() for part in figure.subfigs] == ["er", "finetune", "joint"]

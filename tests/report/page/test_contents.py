@@ -14,9 +14,9 @@ from twofold.report.page import page_contents
 from twofold.report.page.document import as_json
 
 
-def test_a_cell_has_means_errors_and_single_runs():
+def test_a_group_has_means_errors_and_single_runs():
     """Worked by hand: the mean of 90 and 80 is 85, sd sqrt(50), over the root of two: 5."""
-    (cell,) = page_contents([curve_run("er", ONE), curve_run("er", TWO, 152)], "runs")["cells"]
+    (cell,) = page_contents([curve_run("er", ONE), curve_run("er", TWO, 152)], "runs")["groups"]
     assert cell["settings"] == {
         "benchmark": "rotated-mnist",
         "mode": "offline",
@@ -39,10 +39,10 @@ def test_a_cell_has_means_errors_and_single_runs():
     assert cell["measures"]["avg"]["mean"] == pytest.approx((84.75 + 81) / 2)
 
 
-def test_gaps_are_those_of_each_seed_and_only_who_recovers_has_a_time():
+def test_gaps_are_those_of_each_seed_and_only_those_that_recover_have_a_time():
     """Seed 142 falls by 30 at the second iteration and is back, within a point, at the fourth;
     seed 152 falls by 10 at the third and stays there."""
-    (cell,) = page_contents([curve_run("er", ONE), curve_run("er", TWO, 152)], "runs")["cells"]
+    (cell,) = page_contents([curve_run("er", ONE), curve_run("er", TWO, 152)], "runs")["groups"]
     assert [run["gaps"] for run in cell["runs"]] == [
         [{"switch": 4, "task": 1, "depth": 30, "lowest_at": 2, "recovery": 4}],
         [{"switch": 4, "task": 1, "depth": 10, "lowest_at": 3, "recovery": None}],
@@ -55,7 +55,7 @@ def test_gaps_are_those_of_each_seed_and_only_who_recovers_has_a_time():
 
 def test_a_single_run_has_no_error_and_a_single_task_no_gap():
     run = curve_run("er", [[50, 60, 70, 80]], tasks=1)
-    (cell,) = page_contents([run], "runs")["cells"]
+    (cell,) = page_contents([run], "runs")["groups"]
     assert "error" not in cell["mean"][0]
     assert cell["gaps"] == []
     assert cell["measures"]["min"] is None
@@ -64,7 +64,7 @@ def test_a_single_run_has_no_error_and_a_single_task_no_gap():
 
 def test_commands_make_the_seeds_of_a_mean_and_each_run():
     runs = [curve_run("er+gem", ONE, seed) for seed in (142, 152)]
-    (cell,) = page_contents(runs, "runs")["cells"]
+    (cell,) = page_contents(runs, "runs")["groups"]
     assert (
         cell["command"]
         == "twofold run rotated-mnist er+gem --mode offline --seeds 2 --profile paper"
@@ -75,13 +75,13 @@ def test_commands_make_the_seeds_of_a_mean_and_each_run():
 def test_runs_of_different_length_are_not_averaged():
     """A user's tensors may have changed between two seeds."""
     runs = [curve_run("er", ONE), curve_run("er", [ONE[0] * 2, [nan] * 8 + [50] * 8], 152)]
-    cells = page_contents(runs, "runs")["cells"]
+    cells = page_contents(runs, "runs")["groups"]
     assert [cell["ends"] for cell in cells] == [[4, 8], [8, 16]]
 
 
 def test_the_papers_routines_have_the_figures_colours():
     runs = [curve_run(method, ONE) for method in ("er", "er+gem", "er+agem", "er+gem(gamma=0.1)")]
-    looks = {c["routine"]: c["look"] for c in page_contents(runs, "runs")["cells"]}
+    looks = {c["routine"]: c["look"] for c in page_contents(runs, "runs")["groups"]}
     assert looks["sgd"] == {"colour": "#000000", "dash": "solid"}
     assert looks["gem"] == {"colour": "#0072B2", "dash": "solid"}
     assert looks["agem"] == {"colour": "#D55E00", "dash": "solid"}
@@ -117,7 +117,7 @@ def test_what_is_known_is_not_described_again():
         run.columns.clear()  # nobody may look at them any more
     assert page_contents(runs, "runs", known=known) == before
     more = page_contents([*runs, curve_run("er+agem", ONE)], "runs", known=known)
-    assert [cell["method"] for cell in more["cells"]] == ["er", "er+gem", "er+agem"]
+    assert [cell["method"] for cell in more["groups"]] == ["er", "er+gem", "er+agem"]
 
 
 @pytest.fixture(scope="module")
@@ -136,12 +136,12 @@ def test_two_hundred_long_runs_make_a_page_that_a_browser_can_hold(long_runs):
     assert len(long_runs) == 200
     text = as_json(page_contents(long_runs, "runs"))
     assert len(text) < 8e6
-    for run in (run for cell in json.loads(text)["cells"] for run in cell["runs"]):
+    for run in (run for cell in json.loads(text)["groups"] for run in cell["runs"]):
         assert sum(len(numbers(curve["x"], "<i4")) for curve in run["curves"]) < 3000
 
 
 def test_min_and_gaps_read_from_the_page_are_those_of_the_full_curves(long_runs):
-    for cell in page_contents(long_runs[:20], "runs")["cells"]:
+    for cell in page_contents(long_runs[:20], "runs")["groups"]:
         for shown in cell["runs"]:
             (run,) = (
                 run
@@ -161,7 +161,7 @@ def test_min_and_gaps_read_from_the_page_are_those_of_the_full_curves(long_runs)
 
 def test_curves_of_a_huge_store_are_coarser_and_its_minima_the_same(long_runs, monkeypatch):
     monkeypatch.setattr("twofold.report.page.contents.POINTS", 2000)
-    (cell, *_) = page_contents(long_runs[:20], "runs")["cells"]
+    (cell, *_) = page_contents(long_runs[:20], "runs")["groups"]
     assert all(len(points(run["curves"][0])) < 60 for run in cell["runs"])
     assert 60 < len(points(cell["mean"][0])) < 200  # there are fewer of them
     for shown, run in zip(cell["runs"], long_runs[:5], strict=True):

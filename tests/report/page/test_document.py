@@ -48,7 +48,7 @@ def test_no_name_ends_the_element_it_stands_in(name):
 
 def test_a_page_can_be_made_of_runs_from_python():
     run = twofold.run(domain_benchmark(), "er", batch_size=10)
-    (cell,) = contents_of(build_page([run]))["cells"]
+    (cell,) = contents_of(build_page([run]))["groups"]
     assert cell["settings"]["benchmark"] == "domain-toy"
     assert cell["command"] is None  # made of tensors
     assert cell["ends"] == [12, 24, 36]

@@ -130,15 +130,15 @@ def test_contents_have_the_declared_names():
         curve_run(method, gap_accuracies(60, 2, seed), seed) for method in methods for seed in seeds
     ]
     contents = page_contents(runs, "runs")
-    cell = contents["cells"][0]
+    group = contents["groups"][0]
     examples = {
         "Contents": contents,
         "MeasureText": contents["measures"]["min"],
-        "Cell": cell,
-        "SeedRun": cell["runs"][0],
-        "PackedCurve": cell["runs"][0]["curves"][0],
-        "Gap": cell["gaps"][0],
-        "Mean": cell["measures"]["min"],
+        "Group": group,
+        "SeedRun": group["runs"][0],
+        "PackedCurve": group["runs"][0]["curves"][0],
+        "Gap": group["gaps"][0],
+        "Mean": group["measures"]["min"],
         "Verdicts": contents["verdicts"],
         "Verdict": contents["verdicts"]["reached"][0],
         "StudyTable": contents["tables"][0],
@@ -147,7 +147,7 @@ def test_contents_have_the_declared_names():
     assert types.keys() == examples.keys()
     for name, example in examples.items():
         assert example.keys() == {key for key in types[name] if not key.endswith("?")}, name
-    assert cell["mean"][0].keys() == {key.rstrip("?") for key in types["PackedCurve"]}
+    assert group["mean"][0].keys() == {key.rstrip("?") for key in types["PackedCurve"]}
 
 
 def test_the_document_has_the_declared_ids():

@@ -47,7 +47,7 @@ def test_a_finished_run_changes_the_contents(served, store):
     store.save(curve_run("er+agem", ONE))
     after = ask(served, "GET", "/contents.json", If_None_Match=before.headers["ETag"])
     assert after.status == 200
-    methods = [cell["method"] for cell in json.loads(after.text)["cells"]]
+    methods = [cell["method"] for cell in json.loads(after.text)["groups"]]
     assert methods == ["er+agem", "er+gem", "er"]  # as the folders' names
 
     (store.folder / ".work" / "0123456789").mkdir(parents=True)

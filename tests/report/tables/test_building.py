@@ -77,7 +77,7 @@ def test_without_a_standard_error_nothing_is_bold() -> None:
     assert bold(seeded("er", [90, 91]), seeded("er+gem", [80])) == ["er"]
 
 
-def test_runs_that_were_not_judged_alike_are_not_ranked() -> None:
+def test_runs_that_were_not_evaluated_alike_are_not_ranked() -> None:
     thinned = seeded("er+gem", [90, 91], eval_schedule="every:10")
     table = study_table("main", grouped(seeded("er", [80, 81]), thinned))
     assert not any(n.bold for n in table.numbers() if n.metric.name == "min")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from matplotlib.figure import Figure
 
@@ -59,7 +59,7 @@ class Kind:
         mode: str = "offline",
         profile: str = DEFAULT,
         methods: Sequence[str] | None = None,
-        **narrowers: float | None,
+        **narrowers: Any,
     ) -> Shown:
         """Choose the runs to show: of `methods`, if given, in the one setting that is chosen."""
         found = select_runs(runs, benchmark, mode, profile, methods, **narrowers)

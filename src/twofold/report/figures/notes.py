@@ -9,6 +9,7 @@ from twofold.compare.groups import Group
 from twofold.compare.reductions import Reductions
 from twofold.experiments.plotting import seed_words
 from twofold.experiments.profiles import DEFAULT
+from twofold.text import stated
 
 MISSED = "the deepest drop may be missed, and MIN is an upper bound"
 
@@ -29,9 +30,11 @@ def _setting(groups: Sequence[Group]) -> str:
     for name in ("lr", "batch_size"):
         values = {group.config.method: getattr(group.config, name) for group in groups}
         (usual, _), *_ = Counter(values.values()).most_common()
-        others = [f"{method} {value:g}" for method, value in values.items() if value != usual]
+        if not any(values.values()):  # of loops that did not state it
+            continue
+        others = [f"{method} {stated(value)}" for method, value in values.items() if value != usual]
         apart = f" ({', '.join(others)})" if others else ""
-        parts.append(f"{name.replace('_', ' ')} {usual:g}{apart}")
+        parts.append(f"{name.replace('_', ' ')} {stated(usual)}{apart}")
     return ", ".join(parts + [f"profile {config.profile}"] * (config.profile != DEFAULT))
 
 

@@ -23,13 +23,14 @@ from twofold.experiments.runs import Run
 from twofold.report.page.thinning import DENSE, thin
 from twofold.report.tables import render, study_table, tables
 from twofold.statistics import mean_and_error
+from twofold.text import EMPTY
 
 Plain = dict[str, Any]  # what JSON can hold
 Known = dict[tuple[Any, ...], Plain]  # groups that were described before
 
 PICKED = ("benchmark", "mode", "profile", "lr", "batch_size")  # the page's filters
 # Neither filters nor differences: the method names its components, the curves show their lengths.
-UNSHOWN = ("seed", "components", "iterations", "tasks")
+UNSHOWN = ("seed", "components", "settings", "iterations", "tasks")
 BUCKETS = 300  # of a curve: with two points each, there are as many as pixels
 POINTS = 2_000_000  # of all single runs, and again of all means: 50 MB
 NOTHING_TO_COMPARE = (
@@ -85,7 +86,7 @@ def page_contents(
             for key, one in MEASURES.items()
         },
         "tolerance": TOLERANCE,
-        "cells": described,
+        "groups": described,
         "verdicts": _verdicts(found),
         "tables": _tables(found),
     }
@@ -93,7 +94,10 @@ def page_contents(
 
 def _verdicts(found: Sequence[Group]) -> Plain:
     all_found = findings(found)
-    reached = [dataclasses.asdict(verdict) for verdict in all_found.verdicts]
+    reached = [
+        {**dataclasses.asdict(v), "lr": v.lr or EMPTY, "batch_size": v.batch_size or EMPTY}
+        for v in all_found.verdicts
+    ]
     limits = all_found.limits if reached else [NOTHING_TO_COMPARE]
     return {
         "claims": {name: hypothesis.words for name, hypothesis in hypotheses().items()},
@@ -148,7 +152,8 @@ def _described(group: Group, of_runs: Fineness, of_mean: Fineness) -> Plain:
     learned = np.asarray(runs[0].columns["task"])
     ends = np.bincount(learned)[1:].cumsum().tolist()
     single = [_run(run, learned, of_runs) for run in runs]
-    config = {**group.config.decisive(), "profile": group.config.profile}
+    config = {**group.config.decisive(), "profile": group.config.profile, **group.config.settings}
+    config |= {name: config[name] or EMPTY for name in ("lr", "batch_size")}
     return {
         "settings": {**{name: config[name] for name in PICKED}, "iterations": ends[0]},
         "further": {k: config[k] for k in config if k not in (*PICKED, *UNSHOWN)}

@@ -11,6 +11,7 @@ from twofold.benchmarks import Recipe
 from twofold.compare.groups import Group
 from twofold.compare.selection import Choice, Setting
 from twofold.report.tables.layouts import Layout, Metric, Part
+from twofold.text import stated
 
 Value = tuple[float, float | None]  # mean and standard error
 
@@ -32,8 +33,8 @@ class Section(NamedTuple):
         texts = {
             "benchmark": title_of(self.place.benchmark),
             "mode": self.place.mode,
-            "LR": f"{self.setting.lr:g}",
-            "BS": f"{self.setting.batch_size}",
+            "LR": stated(self.setting.lr),
+            "BS": stated(self.setting.batch_size),
         }
         return tuple(texts[name] for name in names)
 

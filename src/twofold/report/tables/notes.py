@@ -50,7 +50,8 @@ def _notes(table: StudyTable, numbers: Sequence[Number]) -> Iterator[str]:
         yield about
     yield from _about_bounds([number for number in numbers if number.bound])
     for remarks, mark in table.marks().items():
-        yield f"[{mark}] differs from the reference runs: {', '.join(remarks)}."
+        about = "differs from the reference runs: " if table.layout.study else ""
+        yield f"[{mark}] {about}{', '.join(remarks)}."
     yield from (
         f"{metric.label}: {metric.about}" for metric in table.layout.metrics if metric.about
     )

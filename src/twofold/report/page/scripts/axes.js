@@ -35,7 +35,7 @@ export const xTitle = () => (choice.view ? `iterations after the switch to task 
  */
 function xRange(curves) {
   const start = switchTo(choice.view);
-  const last = Math.max(1, ...curves.map(({ series }) => series.cell.ends.at(-1) ?? 1));
+  const last = Math.max(1, ...curves.map(({ series }) => series.group.ends.at(-1) ?? 1));
   if (start === undefined) return [0, last];
   const next = switchTo(choice.view + 1) ?? last;
   return [start - 2, Math.min(start + ZOOM, next) + 1];
@@ -77,6 +77,6 @@ function yRange(curves, [first, last]) {
  * @param {number} first
  */
 function firstFitted({ series, task }, first) {
-  const { ends } = series.cell;
+  const { ends } = series.group;
   return choice.view || task === ends.length ? first : ends[task - 1];
 }

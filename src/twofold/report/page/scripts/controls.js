@@ -107,9 +107,9 @@ function shortcut(text, methods) {
  * Return a short line in the style of the chart.
  * @param {Series} series
  */
-function sample({ cell, dash }) {
+function sample({ group, dash }) {
   const line = svg("line", {
-    x1: 1, x2: 21, y1: 5, y2: 5, stroke: colour(cell), "stroke-width": 2.5,
+    x1: 1, x2: 21, y1: 5, y2: 5, stroke: colour(group), "stroke-width": 2.5,
     "stroke-dasharray": STROKES[dash] ?? "none",
   });
   return svg("svg", { width: 22, height: 10, "aria-hidden": true }, line);

@@ -48,9 +48,9 @@ const originHeads = () => ["series", ...contents.picked, "method", "seed", "task
  * @param {number} task
  * @returns {Entry[]}
  */
-function originOf({ label, cell }, seed, task) {
-  const settings = contents.picked.map((name) => cell.settings[name]);
-  return [label, ...settings, cell.method, seed ?? `mean of ${cell.runs.length}`, task];
+function originOf({ label, group }, seed, task) {
+  const settings = contents.picked.map((name) => group.settings[name]);
+  return [label, ...settings, group.method, seed ?? `mean of ${group.runs.length}`, task];
 }
 
 /**

@@ -20,7 +20,7 @@ import { choice, shownSeries } from "./state.js";
 /** Return a curve per shown series and chosen task, or one per seed of them. */
 export function chosenCurves() {
   return shownSeries.flatMap((series) => {
-    const tasks = choice.tasks.filter((task) => task <= series.cell.ends.length);
+    const tasks = choice.tasks.filter((task) => task <= series.group.ends.length);
     const sources = sourcesOf(series, choice.show);
     return tasks.flatMap((task) => sources.map((source) => curveOf(series, task, source)));
   });

@@ -50,7 +50,7 @@ function drawChartOf(place, verdicts) {
 
 /** @param {Verdict} verdict */
 function colourOf({ routine }) {
-  return colour(/** @type {Cell} */ (contents.cells.find((cell) => cell.routine === routine)));
+  return colour(/** @type {Group} */ (contents.groups.find((group) => group.routine === routine)));
 }
 
 /**

@@ -28,7 +28,7 @@ const AVERAGES = "Numbers are mean ± standard error over seeds, for recovery ov
 export function gapRows() {
   const rows = shownSeries.flatMap((series) => sourcesOf(series, choice.show).flatMap(
     ({ seed, command, gaps }) => gaps.map((gap) => (
-      { series, seed, command, gap, into: series.cell.ends.indexOf(gap.switch) + 2 }))));
+      { series, seed, command, gap, into: series.group.ends.indexOf(gap.switch) + 2 }))));
   return rows.filter(({ gap, into }) =>
     choice.tasks.includes(gap.task) && (!choice.view || choice.view === into));
 }
@@ -49,10 +49,10 @@ function entriesOf({ series, seed, command, gap, into }) {
   const about = `The gap of task ${gap.task} at the switch to task ${into}: ${named(series, seed)}`;
   const number = (/** @type {string} */ text) => ({ text, command, about });
   return [
-    series.label + (series.cell.complete ? "" : " *"), ...(seed === null ? [] : [`${seed}`]), `${gap.task}`,
+    series.label + (series.group.complete ? "" : " *"), ...(seed === null ? [] : [`${seed}`]), `${gap.task}`,
     { text: `task ${into}`, action: () => zoomTo(into) },
     number(withError(gap.depth, 1)), number(withError(gap.lowest_at, 0)),
-    number(recoveryText(gap.recovery, series.cell.runs.length)),
+    number(recoveryText(gap.recovery, series.group.runs.length)),
   ];
 }
 
@@ -81,7 +81,7 @@ function notesOn(rows) {
     "“Lowest after” and “recovered after” count iterations from the switch. A task has recovered when its " +
     `accuracy is again within ${counted(contents.tolerance, "point")} of that value.${averages}`,
   ];
-  if (rows.some(({ series }) => !series.cell.complete)) {
+  if (rows.some(({ series }) => !series.group.complete)) {
     notes.push(`* Not evaluated after every iteration: depth is ${depth.thinned}, recovery ${recovery.thinned}.`);
   }
   return notes;

@@ -9,10 +9,10 @@ import { choice, shownSeries } from "./state.js";
 
 /** Write what the store holds, and the command that wrote the page. */
 export function drawHoldings() {
-  const { cells, begun, commands, store, version } = contents;
-  const runs = counted(cells.reduce((sum, cell) => sum + cell.runs.length, 0), "run");
-  const methods = counted(new Set(cells.map(({ method }) => method)).size, "method");
-  const benchmarks = counted(new Set(cells.map(({ settings }) => settings.benchmark)).size, "benchmark");
+  const { groups, begun, commands, store, version } = contents;
+  const runs = counted(groups.reduce((sum, group) => sum + group.runs.length, 0), "run");
+  const methods = counted(new Set(groups.map(({ method }) => method)).size, "method");
+  const benchmarks = counted(new Set(groups.map(({ settings }) => settings.benchmark)).size, "benchmark");
   byId("store").textContent = store;
   document.title = `${store}: twofold report`;
   byId("holdings").replaceChildren(numberButton({ text: runs, command: commands.runs, about: "All runs" }),
@@ -36,7 +36,7 @@ function statusText() {
 }
 
 function seedsText() {
-  const counts = shownSeries.map(({ cell }) => cell.runs.length);
+  const counts = shownSeries.map(({ group }) => group.runs.length);
   const [fewest, most] = [Math.min(...counts), Math.max(...counts)];
   return (fewest < most ? `${fewest} to ` : "") + counted(most, "seed");
 }

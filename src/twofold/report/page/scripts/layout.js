@@ -26,7 +26,7 @@ export function chosenPanels() {
 }
 
 /** Return the objectives of the shown series. */
-export const objectives = () => [...new Set(shownSeries.map(({ cell }) => cell.objective))];
+export const objectives = () => [...new Set(shownSeries.map(({ group }) => group.objective))];
 
 /**
  * @param {string} letter

@@ -27,11 +27,11 @@ function drawChoice() {
 
 /** Draw everything, with the same choice. */
 function drawAll() {
-  document.body.classList.toggle("empty", !contents.cells.length);
+  document.body.classList.toggle("empty", !contents.groups.length);
   drawHoldings();
   drawVerdicts();
   drawTables();
-  if (!contents.cells.length) return;
+  if (!contents.groups.length) return;
   settle();
   drawChoice();
 }

@@ -1,11 +1,11 @@
 // @ts-check
-// Series: cells with labels and line styles that tell them apart.
+// Series: groups with labels and line styles that tell them apart.
 
 import { words } from "./format.js";
 
 /**
  * @typedef {object} Series
- * @property {Cell} cell
+ * @property {Group} group
  * @property {string} label the method, with the settings that tell it from others
  * @property {string} how the routine, likewise
  * @property {string} dash
@@ -25,30 +25,30 @@ const USUAL_OBJECTIVES = ["er", "joint"]; // shown at first, as in the paper's f
 const USUAL_COUNT = 8; // and at most this many methods
 
 /**
- * Return cells as series, by objective, with plain SGD first.
- * @param {Cell[]} cells
+ * Return groups as series, by objective, with plain SGD first.
+ * @param {Group[]} groups
  */
-export function labelled(cells) {
+export function labelled(groups) {
   const labels = new Repeats();
   const looks = new Repeats();
-  return cells.map((cell) => seriesOf(cell, cells, labels, looks)).sort(inOrder);
+  return groups.map((group) => seriesOf(group, groups, labels, looks)).sort(inOrder);
 }
 
 /**
- * @param {Cell} cell
- * @param {Cell[]} cells
+ * @param {Group} group
+ * @param {Group[]} groups
  * @param {Repeats} labels
  * @param {Repeats} looks
  * @returns {Series}
  */
-function seriesOf(cell, cells, labels, looks) {
-  const { colour, dash } = cell.look;
-  const settings = difference(cell, cells);
-  const repeat = labels.add(cell.method + settings);
+function seriesOf(group, groups, labels, looks) {
+  const { colour, dash } = group.look;
+  const settings = difference(group, groups);
+  const repeat = labels.add(group.method + settings);
   const suffix = settings + (repeat ? ` (${repeat + 1})` : "");
   // Methods that differ only in settings share a colour, but not a line style.
-  const place = DASHES.indexOf(dash) + looks.add(`${cell.objective} ${colour} ${dash}`);
-  return { cell, label: cell.method + suffix, how: cell.routine + suffix, dash: DASHES[place % DASHES.length] };
+  const place = DASHES.indexOf(dash) + looks.add(`${group.objective} ${colour} ${dash}`);
+  return { group, label: group.method + suffix, how: group.routine + suffix, dash: DASHES[place % DASHES.length] };
 }
 
 /** How often texts have come before. */
@@ -69,8 +69,8 @@ class Repeats {
  * @param {Series} b
  */
 function inOrder(a, b) {
-  return compare(a.cell.objective, b.cell.objective)
-    || Number(a.cell.routine !== "sgd") - Number(b.cell.routine !== "sgd")
+  return compare(a.group.objective, b.group.objective)
+    || Number(a.group.routine !== "sgd") - Number(b.group.routine !== "sgd")
     || compare(a.label, b.label);
 }
 
@@ -81,32 +81,32 @@ function inOrder(a, b) {
 const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
- * Return the settings that tell a cell from others of the same method: `, eval every 10`.
- * @param {Cell} cell
- * @param {Cell[]} cells
+ * Return the settings that tell a group from others of the same method: `, eval schedule every:10`.
+ * @param {Group} group
+ * @param {Group[]} groups
  */
-export function difference(cell, cells) {
-  const values = settingsOf(cell);
-  const rivals = cells.filter((other) => other.method === cell.method).map(settingsOf);
+export function difference(group, groups) {
+  const values = settingsOf(group);
+  const rivals = groups.filter((other) => other.method === group.method).map(settingsOf);
   const differs = (/** @type {string} */ name) =>
     rivals.some((rival) => JSON.stringify(rival[name]) !== JSON.stringify(values[name]));
   return Object.keys(values).filter(differs).map((name) => `, ${words(name)} ${values[name]}`).join("");
 }
 
 /**
- * @param {Cell} cell
+ * @param {Group} group
  * @returns {Record<string, unknown>}
  */
-const settingsOf = (cell) => ({ ...cell.settings, ...cell.further });
+const settingsOf = (group) => ({ ...group.settings, ...group.further });
 
 /**
  * Return the labels that are shown at first: those of the usual objectives, short methods first.
  * @param {Series[]} allSeries
  */
 export function usualLabels(allSeries) {
-  const usual = allSeries.filter(({ cell }) => USUAL_OBJECTIVES.includes(cell.objective));
+  const usual = allSeries.filter(({ group }) => USUAL_OBJECTIVES.includes(group.objective));
   const candidates = [...(usual.length ? usual : allSeries)];
-  candidates.sort((a, b) => a.cell.method.length - b.cell.method.length);
+  candidates.sort((a, b) => a.group.method.length - b.group.method.length);
   return candidates.slice(0, USUAL_COUNT).map(({ label }) => label);
 }
 
@@ -116,9 +116,9 @@ export function usualLabels(allSeries) {
  * @param {"mean" | "seeds"} show
  * @returns {Source[]}
  */
-export function sourcesOf({ cell }, show) {
-  if (show === "seeds") return cell.runs;
-  const { command, mean, gaps, measures } = cell;
+export function sourcesOf({ group }, show) {
+  if (show === "seeds") return group.runs;
+  const { command, mean, gaps, measures } = group;
   return [{ seed: null, command, curves: mean, gaps, measures }];
 }
 

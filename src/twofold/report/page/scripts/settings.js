@@ -1,5 +1,5 @@
 // @ts-check
-// Settings: which values there are, and which cells have them.
+// Settings: which values there are, and which groups have them.
 
 import { contents } from "./contents.js";
 
@@ -14,14 +14,14 @@ export const ALL = "*"; // any value of a setting
 export const single = (name) => ["benchmark", "mode", "iterations"].includes(name);
 
 /**
- * Return the cells whose settings of these names are the chosen ones.
+ * Return the groups whose settings of these names are the chosen ones.
  * @param {Settings} settings
  * @param {string[]} names
  */
 export function cellsWith(settings, names) {
-  const fits = (/** @type {Cell} */ cell, /** @type {string} */ name) =>
-    settings[name] === ALL || settings[name] === String(cell.settings[name]);
-  return contents.cells.filter((cell) => names.every((name) => fits(cell, name)));
+  const fits = (/** @type {Group} */ group, /** @type {string} */ name) =>
+    settings[name] === ALL || settings[name] === String(group.settings[name]);
+  return contents.groups.filter((group) => names.every((name) => fits(group, name)));
 }
 
 /**
@@ -32,15 +32,15 @@ export function cellsWith(settings, names) {
 export function valuesOf(name, settings) {
   /** @type {Map<string, number>} */
   const counts = new Map();
-  for (const cell of cellsWith(settings, contents.picked.slice(0, contents.picked.indexOf(name)))) {
-    const value = String(cell.settings[name]);
-    counts.set(value, (counts.get(value) ?? 0) + cell.runs.length);
+  for (const group of cellsWith(settings, contents.picked.slice(0, contents.picked.indexOf(name)))) {
+    const value = String(group.settings[name]);
+    counts.set(value, (counts.get(value) ?? 0) + group.runs.length);
   }
   return [...counts].sort(([, a], [, b]) => b - a).map(([value]) => value);
 }
 
 /**
- * Return settings that some cell has: the wanted ones as far as possible.
+ * Return settings that some group has: the wanted ones as far as possible.
  * @param {Settings} wanted
  */
 export function possibleSettings(wanted) {

@@ -86,7 +86,7 @@ function knownMethods(labels) {
  * @param {Series[]} candidates
  */
 function longestEnds(candidates) {
-  return candidates.map(({ cell }) => cell.ends).sort((a, b) => b.length - a.length)[0];
+  return candidates.map(({ group }) => group.ends).sort((a, b) => b.length - a.length)[0];
 }
 
 /**

@@ -62,28 +62,28 @@ function addCommand(td, title) {
 /** Return a table of all methods with their settings. */
 function everything() {
   const heads = ["method", ...contents.picked.map(words), "seeds", "MIN", "AVG"];
-  return grid(heads, contents.cells.map(rowOf), "Everything in this store");
+  return grid(heads, contents.groups.map(rowOf), "Everything in this store");
 }
 
-/** @param {Cell} cell */
-function rowOf(cell) {
-  const { settings, runs, complete } = cell;
+/** @param {Group} group */
+function rowOf(group) {
+  const { settings, runs, complete } = group;
   const values = contents.picked.map((name) => String(settings[name]));
-  const label = cell.method + difference(cell, contents.cells.filter((other) => sameSettings(cell, other)));
-  return [label, ...values, `${runs.length}`, numberOf(cell, label, "min", complete ? "" : "≤ "),
-    numberOf(cell, label, "avg", "")];
+  const label = group.method + difference(group, contents.groups.filter((other) => sameSettings(group, other)));
+  return [label, ...values, `${runs.length}`, numberOf(group, label, "min", complete ? "" : "≤ "),
+    numberOf(group, label, "avg", "")];
 }
 
 /**
- * @param {Cell} cell
- * @param {Cell} other
+ * @param {Group} group
+ * @param {Group} other
  */
-function sameSettings(cell, other) {
-  return contents.picked.every((name) => other.settings[name] === cell.settings[name]);
+function sameSettings(group, other) {
+  return contents.picked.every((name) => other.settings[name] === group.settings[name]);
 }
 
 /**
- * @param {Cell} cell
+ * @param {Group} group
  * @param {string} label
  * @param {"min" | "avg"} key
  * @param {string} sign

@@ -12,12 +12,12 @@ export const dark = matchMedia("(prefers-color-scheme: dark)");
 export const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /**
- * Return the colour of a cell's routine. On a dark ground all colours are lighter.
- * @param {Cell} cell
+ * Return the colour of a group's routine. On a dark ground all colours are lighter.
+ * @param {Group} group
  * @param {number} [opacity]
  */
-export function colour(cell, opacity = 1) {
-  const rgb = [1, 3, 5].map((at) => parseInt(cell.look.colour.slice(at, at + 2), 16));
+export function colour(group, opacity = 1) {
+  const rgb = [1, 3, 5].map((at) => parseInt(group.look.colour.slice(at, at + 2), 16));
   return `rgba(${(dark.matches ? lighter(rgb) : rgb).join(",")},${opacity})`;
 }
 

@@ -28,7 +28,7 @@ export function tracesOf(curves, panels) {
  * @param {Panel[]} panels
  */
 function panelOf({ series, task }, panels) {
-  const fits = (/** @type {Panel} */ panel) => panel.task === task && panel.objective === series.cell.objective;
+  const fits = (/** @type {Panel} */ panel) => panel.task === task && panel.objective === series.group.objective;
   return /** @type {Panel} */ (panels.find(fits));
 }
 
@@ -60,7 +60,7 @@ function lineOf(curve, panel) {
   const accuracy = error ? "%{y:.1f} ± %{customdata:.1f}" : "%{y:.1f}";
   return {
     ...commonOf(curve, panel), x, y, mode: x.length < SPARSE ? "lines+markers" : "lines", marker: { size: 4 },
-    line: { color: colour(series.cell, seed === null ? 1 : 0.75), width: widthOf(curve), dash: series.dash },
+    line: { color: colour(series.group, seed === null ? 1 : 0.75), width: widthOf(curve), dash: series.dash },
     meta: literal(named(series, seed)), ...(error ? { customdata: error } : {}),
     hovertemplate: `%{meta}<br>task ${task}, iteration %{x}: ${accuracy}%<extra></extra>`,
   };
@@ -72,7 +72,7 @@ function lineOf(curve, panel) {
  */
 function widthOf({ series, seed }) {
   if (seed !== null) return 1.1;
-  const rivals = shownSeries.filter(({ cell }) => cell.objective === series.cell.objective);
+  const rivals = shownSeries.filter(({ group }) => group.objective === series.group.objective);
   return Math.max(2.2 - 0.3 * rivals.indexOf(series), 1.2);
 }
 
@@ -89,7 +89,7 @@ function bandOf(curve, panel) {
   const below = [...y].map((value, k) => value - error[k]);
   return [{
     ...commonOf(curve, panel), x: [...x, ...[...x].reverse()], y: [...above, ...below.reverse()],
-    mode: "lines", line: { width: 0 }, fill: "toself", fillcolor: colour(series.cell, dark.matches ? 0.28 : 0.2),
+    mode: "lines", line: { width: 0 }, fill: "toself", fillcolor: colour(series.group, dark.matches ? 0.28 : 0.2),
     hoverinfo: "skip", showlegend: false,
   }];
 }

@@ -10,8 +10,8 @@ import { numberButton } from "./grid.js";
 export function drawVerdicts() {
   const { claims, notes } = contents.verdicts;
   clearEffects();
-  const groups = Object.entries(claims).flatMap(([hypothesis, claim]) => groupOf(hypothesis, claim));
-  bodyOf("verdicts").replaceChildren(...groups, ...notes.map(note));
+  const families = Object.entries(claims).flatMap(([hypothesis, claim]) => familyOf(hypothesis, claim));
+  bodyOf("verdicts").replaceChildren(...families, ...notes.map(note));
   drawEffects();
 }
 
@@ -20,7 +20,7 @@ export function drawVerdicts() {
  * @param {string} hypothesis
  * @param {string} claim
  */
-function groupOf(hypothesis, claim) {
+function familyOf(hypothesis, claim) {
   const verdicts = contents.verdicts.reached.filter((verdict) => verdict.hypothesis === hypothesis);
   if (!verdicts.length) return [];
   const title = make("h3", { textContent: `${hypothesis}: ${claim}` });

@@ -7,6 +7,7 @@ import io
 import json
 from typing import Any
 
+from twofold.experiments.config import own_settings
 from twofold.report.tables.model import Number, StudyTable
 from twofold.report.tables.notes import notes
 from twofold.report.text import inert_cell
@@ -14,7 +15,14 @@ from twofold.report.text import inert_cell
 
 def records(table: StudyTable) -> list[dict[str, Any]]:
     """Return a flat record per number, in full precision."""
-    return [_record(table, number) for number in table.numbers()]
+    numbers = list(table.numbers())
+    own = list(own_settings(group.config for number in numbers for group in number.groups[:1]))
+    return [_record(table, number) | _own(number, own) for number in numbers]
+
+
+def _own(number: Number, names: list[str]) -> dict[str, Any]:
+    """Return the user's own settings."""
+    return {name: number.groups[0].config.value(name) if number.groups else None for name in names}
 
 
 def _record(table: StudyTable, number: Number) -> dict[str, Any]:

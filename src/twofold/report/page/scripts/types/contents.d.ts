@@ -8,7 +8,7 @@ interface Contents {
   picked: string[]; // names of the settings that have a picker, in its order
   measures: Record<string, MeasureText>;
   tolerance: number; // points below the accuracy at the switch that count as recovered
-  cells: Cell[];
+  groups: Group[];
   verdicts: Verdicts;
   tables: StudyTable[];
 }
@@ -21,7 +21,7 @@ interface MeasureText {
 }
 
 /** The runs that differ only in their seed. */
-interface Cell {
+interface Group {
   settings: Record<string, string | number>;
   further: Record<string, unknown>; // settings without a picker
   method: string;

@@ -1,0 +1,82 @@
+"""A chain of routines: the "how" of one step, for the package's own loop and for anyone's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from torch import Tensor
+
+from twofold.models import FlatModel
+from twofold.routines import Routine, Step
+from twofold.routines.base import needs_of
+
+
+class Chain:
+    """Runs routines in the order written: each gets what the routines before it made."""
+
+    def __init__(self, routines: Sequence[Routine]) -> None:
+        self.routines = list(routines)
+        self.needs = needs_of(routines)
+
+    @property
+    def evaluates_others(self) -> bool:
+        """Whether a routine has different weights evaluated than those that are trained."""
+        return any(routine.overrides("evaluated") for routine in self.routines)
+
+    def start(self, net: FlatModel) -> None:
+        """Prepare, once, before the first iteration."""
+        for routine in self.routines:
+            routine.start(net)
+
+    def start_task(self, task: int) -> None:
+        """Tell the routines that a task begins."""
+        for routine in self.routines:
+            routine.start_task(task)
+
+    def direct(self, step: Step) -> Tensor:
+        """Return the direction to follow instead of the step's gradient, and log its length.
+
+        It is the gradient itself, the same tensor, if no routine changes it.
+        """
+        direction = step.g
+        for routine in self.routines:
+            direction = routine.direct(direction, step)
+        if direction is not step.g:
+            step.log["norm_ratio"] = step.norm(direction) / step.norm(step.g)
+        return direction
+
+    def step_size(self, lr: float, step: Step) -> float:
+        """Return the learning rate of this step."""
+        for routine in self.routines:
+            lr = routine.step_size(lr, step)
+        return lr
+
+    def momentum(self, momentum: float, step: Step) -> float:
+        """Return the momentum of this step."""
+        for routine in self.routines:
+            momentum = routine.momentum(momentum, step)
+        return momentum
+
+    def after_step(self, step: Step) -> None:
+        """Tell the routines that the parameters have moved."""
+        for routine in self.routines:
+            routine.after_step(step)
+
+    @contextmanager
+    def evaluated(self, net: FlatModel) -> Iterator[None]:
+        """Put the weights that the routines want evaluated in place for a while."""
+        with ExitStack() as stack:
+            for routine in self.routines:
+                stack.enter_context(routine.evaluated(net))
+            yield
+
+    def state(self) -> list[dict[str, Any]]:
+        """Return what the routines keep between iterations."""
+        return [routine.state() for routine in self.routines]
+
+    def restore(self, states: Sequence[dict[str, Any]]) -> None:
+        """Continue with what `state` returned."""
+        for routine, state in zip(self.routines, states, strict=True):
+            routine.restore(state)

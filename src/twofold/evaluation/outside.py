@@ -1,0 +1,214 @@
+"""Evaluation of a model that somebody else trains: fast where that is safe, and without a trace."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+from twofold.errors import UserError
+from twofold.evaluation.predictors import Plain, Predictor, chunk_size, confirmed
+from twofold.evaluation.sets import Examples, Measured, Pair, TestSet
+from twofold.evaluation.untouched import (
+    kept_buffers,
+    kept_gradients,
+    kept_random_states,
+    same_autocast,
+    seed_all,
+)
+from twofold.models import View
+from twofold.models.view import device_of
+
+REBUILDS = 3  # of the predictor in a task; a model that is a new object each time is used as it is
+
+Value = Tensor | float
+
+
+def bare(model: Any) -> Any:
+    """Return the module that a wrapper of torch.compile or of data parallelism holds."""
+    while True:
+        if isinstance(model, DistributedDataParallel | DataParallel):
+            model = model.module
+        elif isinstance(model, nn.Module) and "_orig_mod" in model._modules:
+            model = model._orig_mod
+        else:
+            return model
+
+
+@dataclass
+class _Known:
+    """A module, its tensors and shapes as they were, and the predictor that was made for it."""
+
+    view: View
+    tensors: list[Tensor]
+    shapes: dict[str, torch.Size]
+    predict: Predictor
+    rebuilt: int = 0
+
+
+class OutsideEvaluator:
+    """Evaluates models on test sets; `role` tells the evaluated model from the trained one.
+
+    sign: what values of functions are multiplied by, 1 or -1.
+    """
+
+    def __init__(self, sets: Sequence[TestSet], size: int, seed: int, sign: float) -> None:
+        self._sets, self._size, self._seed, self._sign = sets, size, seed, sign
+        self._known: dict[str, _Known] = {}
+        self._drawn: dict[int, Pair] = {}
+        self._most = 1000  # examples at once, less once the memory of a device was too small
+
+    def start_task(self) -> None:
+        """Make predictors anew: a model may use a different head from here on."""
+        for known in self._known.values():
+            known.tensors, known.rebuilt = [], -1
+
+    def subset(self, role: str, model: Any, tasks: int, place: int) -> list[Value]:
+        """Return the values on the first test sets: accuracies in percent of drawn examples.
+
+        place: the number of the iteration, which seeds the functions.
+        """
+        with self._untouched(model) as module:
+            predict = self._predictor(role, module, self._sets[:tasks])
+            return [self._value(role, module, predict, k, place) for k in range(tasks)]
+
+    def whole(self, role: str, model: Any, latest: Sequence[Value]) -> list[float]:
+        """Return the values on whole test sets.
+
+        latest: what `subset` returned for the same model. Functions are not called again.
+        """
+        values = list(latest)
+        with self._untouched(model) as module:
+            predict = self._predictor(role, module, self._sets[: len(values)])
+            for k, test in enumerate(self._sets[: len(values)]):
+                if isinstance(test, Examples) and predict and len(test.rows) > self._size:
+                    parts = [(self._predicted(predict, test, p), p.y) for p in test.parts()]
+                    predicted, labels = (torch.cat(each) for each in zip(*parts, strict=True))
+                    values[k] = _accuracy(predicted, labels)
+        return [float(value) for value in values]
+
+    @contextmanager
+    def _untouched(self, model: Any) -> Iterator[Any]:
+        module = bare(model)
+        with ExitStack() as stack:
+            stack.enter_context(kept_random_states())
+            if isinstance(module, nn.Module):
+                stack.enter_context(kept_buffers(module))
+                stack.enter_context(same_autocast(device_of(module)))
+            yield module
+
+    def _value(
+        self, role: str, module: Any, predict: Predictor | None, k: int, place: int
+    ) -> Value:
+        test = self._sets[k]
+        if isinstance(test, Measured):
+            seed_all(zlib.crc32(f"{self._seed} {k} {place}".encode()))
+            return self._sign * _measured(test, module)
+        assert predict is not None  # there is a test set of examples
+        if k not in self._drawn:
+            self._drawn[k] = test.drawn(self._size, self._seed, k)
+        device = self._known[role].view.device
+        if self._drawn[k].x.device != device:
+            self._drawn[k] = self._drawn[k].to(device)
+        drawn = self._drawn[k]
+        return _accuracy(self._predicted(predict, test, drawn), drawn.y)
+
+    def _predicted(self, predict: Predictor, test: Examples, pair: Pair) -> Tensor:
+        x = pair.x
+        while True:
+            try:
+                parts = [predict(part, _checked) for part in x.split(self._most)]
+                return torch.cat(parts).to(pair.y.device)
+            except torch.OutOfMemoryError:
+                if self._most == 1:
+                    raise
+                self._most //= 2
+            except (RuntimeError, TypeError, ValueError, IndexError) as error:
+                self._known.clear()  # the next model may be a different one, which fits
+                if isinstance(error, UserError):
+                    raise
+                said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+                raise UserError(
+                    f"the model can't be evaluated on test set {test.name!r}, with inputs of shape "
+                    f"{list(x.shape)}: {said}"
+                ) from error
+
+    def _predictor(self, role: str, module: Any, sets: Sequence[TestSet]) -> Predictor | None:
+        """Return the predictor of a module, made anew if its tensors are new ones.
+
+        It is None if there are only functions.
+        """
+        test = next((test for test in sets if isinstance(test, Examples)), None)
+        if test is None:
+            return None
+        if not isinstance(module, nn.Module):
+            raise UserError(
+                f"test set {test.name!r} needs a torch.nn.Module, not {type(module).__name__}: "
+                "give a function of the model instead"
+            )
+        named = dict(module.named_parameters())
+        shapes = {name: parameter.shape for name, parameter in named.items()}
+        tensors: list[Tensor] = [*named.values(), *module.buffers()]
+        known = self._known.get(role)
+        if known is not None:
+            _check_size(known.shapes, shapes)
+        if known is None or not _same(known.tensors, tensors) or known.view.module is not module:
+            rebuilt = 0 if known is None else known.rebuilt + 1
+            view = View(module)
+            sample = test.few.x.to(view.device)
+            plain = rebuilt > REBUILDS
+            predict = Plain(view, chunk_size(view, sample)) if plain else confirmed(view, sample)
+            known = self._known[role] = _Known(view, tensors, shapes, predict, rebuilt)
+        if torch.is_autocast_enabled(known.view.device.type):  # the copy computes in fp32
+            return Plain(known.view, chunk_size(known.view, test.few.x))
+        return _moving(known.predict, known.view.device)
+
+
+def _moving(predict: Predictor, device: torch.device) -> Predictor:
+    """Return a predictor that moves examples to the model's device."""
+    return lambda x, scores: predict(x.to(device), scores)
+
+
+def _measured(test: Measured, model: Any) -> float:
+    """Call a function in evaluation mode; it may compute gradients, which are not kept."""
+    if not isinstance(model, nn.Module):
+        return test(model)
+    with View(model).evaluating(), kept_gradients(model):
+        return test(model)
+
+
+def _checked(logits: Any) -> Tensor:
+    """Require scores in a row per example."""
+    if not isinstance(logits, Tensor) or logits.dim() != 2:
+        found = f"shape {list(logits.shape)}" if isinstance(logits, Tensor) else type(logits)
+        raise UserError(
+            f"the model must return a row of scores per example, not {found}: for other outputs, "
+            "give a function of the model instead of a test set"
+        )
+    return logits
+
+
+def _check_size(then: dict[str, torch.Size], now: dict[str, torch.Size]) -> None:
+    if then == now:
+        return
+    different = (name for name in (*then, *now) if then.get(name) != now.get(name))
+    name = next(different)
+    was, has = (list(shapes[name]) if name in shapes else "none" for shapes in (then, now))
+    raise UserError(
+        f"the model changed its size: {name!r} was of shape {was} and is {has} now. For a model "
+        "that grows, give functions of the model instead of test sets"
+    )
+
+
+def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+
+
+def _accuracy(predicted: Tensor, labels: Tensor) -> Tensor:
+    return (predicted == labels).float().mean() * 100

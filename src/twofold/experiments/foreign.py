@@ -1,0 +1,109 @@
+"""Configurations of runs that a loop other than twofold's has trained."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from twofold.errors import UserError
+from twofold.evaluation.schedule import Schedule
+from twofold.experiments.config import Config
+from twofold.experiments.naming import canonical
+from twofold.experiments.options import Options, Request
+from twofold.method import Method, split_text
+from twofold.options import Option, options, shown
+from twofold.settings import Settings
+
+# The options that a user's settings can fill in, so that filters and tables know them.
+KNOWN = {
+    name: each
+    for name, each in options(Settings).items()
+    if each.role == "result" and not each.reduces and name != "seed"
+}
+UNSTATED: dict[str, Any] = {"lr": 0.0, "batch_size": 0}  # what no default could answer
+RESERVED = {"run", "iteration", "task", "loss", "projected", "norm_ratio", "unsolved"}
+
+
+def describe(
+    benchmark: str,
+    method: str,
+    seed: int,
+    *,
+    own: str,
+    schedule: str = "every",
+    size: int = 1000,
+    settings: Mapping[str, Any] | None = None,
+) -> Config:
+    """Return the configuration of a run that was trained elsewhere, checked.
+
+    own: a digest of what its test sets are.
+    settings: of the user's loop. Those that twofold has, such as `lr`, are its options; all others
+        are recorded by the names that they have.
+    """
+    known = options(Request)
+    for name, value in (("benchmark", benchmark), ("method", method)):
+        if not isinstance(value, str) or not value.strip():
+            raise UserError(f"{name} must be a name, not {shown(value)}")
+    given = {"seed": seed, "eval_schedule": schedule, "eval_size": size}
+    checked = {name: known[name].value(value) for name, value in given.items()}
+    checked["eval_schedule"] = Schedule.parse(checked["eval_schedule"]).text
+    options_given, further = _divided(settings or {})
+    defaults = {name: each.default for name, each in options(Options).items()} | UNSTATED
+    text = canonical(method.strip(), benchmark, str(defaults["profile"]))
+    return Config(
+        benchmark=benchmark.strip(),
+        method=text,
+        components=components_of(text),
+        own=own,
+        settings=further,
+        **(defaults | checked | options_given),
+    )
+
+
+def components_of(method: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return the parts of a method's text; a text that is no method is one part."""
+    try:
+        objective, routines = Method.parse(method).make()
+        return [(part.name, part.explicit()) for part in (objective, *routines)]
+    except UserError:
+        pass
+    try:
+        pieces = split_text(method)
+    except UserError:
+        return [(method, {})]
+    parts = []
+    for piece in pieces:
+        given = {str(place): value for place, value in enumerate(piece.positional)}
+        parts.append((piece.name, {**given, **piece.named}))
+    return parts
+
+
+def _divided(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings that are options of twofold, checked, and all others."""
+    if not isinstance(settings, Mapping):
+        raise UserError(f'settings are a mapping such as {{"lr": 0.1}}, not {shown(settings)}')
+    taken = {field.name for field in dataclasses.fields(Config)} | RESERVED | {*dir(Config)}
+    ours: dict[str, Any] = {}
+    further: dict[str, Any] = {}
+    for name, value in settings.items():
+        if not isinstance(name, str) or not name:
+            raise UserError(f"the name of a setting must be text, not {shown(name)}")
+        if name in KNOWN:
+            ours[name] = KNOWN[name].value(value)
+        elif name in taken or name.startswith(("accuracy_", "raw_accuracy_")):
+            raise UserError(f"a setting can't be called {name!r}, which means something else here")
+        else:
+            further[name] = _plain(name, value)
+    return ours, further
+
+
+def _plain(name: str, value: Any) -> Any:
+    if isinstance(value, bool | str):
+        return value
+    for hint in (int, float):
+        try:
+            return Option("", name=name, hint=hint).value(value)
+        except UserError:
+            continue
+    raise UserError(f"setting {name!r} must be a number, text, true or false, not {shown(value)}")

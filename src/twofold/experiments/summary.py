@@ -1,0 +1,105 @@
+"""The summary of a run: its numbers, and the versions and hardware that they come from."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from twofold.discovery import sources_digest
+from twofold.evaluation.metrics import (
+    average_accuracy,
+    average_minimum_accuracy,
+    minimum_accuracies,
+)
+from twofold.experiments.columns import Array
+from twofold.experiments.config import Config
+from twofold.options import options
+from twofold.training import Result
+
+METRICS = ("min", "avg")
+NAMING = [name for name, each in options(Config).items() if each.axis or each.role == "name"]
+
+
+def result_text(config: Config, summary: Mapping[str, Any]) -> str:
+    """Return `MIN 83.1  AVG 93.6`; it also shows if MIN is a bound and if the run diverged."""
+    low, average = (summary[metric] for metric in METRICS)
+    sign = "" if low is None or config.schedule.complete else "≤ "
+    diverged = "  diverged" if summary["diverged"] else ""
+    return f"MIN {sign}{'-' if low is None else f'{low:.1f}'}  AVG {average:.1f}{diverged}"
+
+
+def accuracy_table(curves: Mapping[str, Array], kind: str = "accuracy") -> NDArray[np.float32]:
+    """Return the accuracies of a run: a row per iteration, a column per task.
+
+    kind: `accuracy`, or `raw_accuracy` for the trained weights if different ones are evaluated.
+    """
+    columns = [column for name, column in curves.items() if name.startswith(f"{kind}_")]
+    return np.stack(columns, axis=1).astype(np.float32)
+
+
+def summarise(config: Config, result: Result) -> dict[str, Any]:
+    """Return the numbers of a run. Accuracies are in percent; `min` is None with a single task.
+
+    If a routine has different weights evaluated, `raw_` marks the numbers of the trained weights.
+    """
+    curves, task = result.curves, result.curves["task"]
+    raw = _metrics(curves, "raw_accuracy", result.raw_task_ends) if result.raw_task_ends else {}
+    later = np.asarray(task, int) > 1
+    return {
+        "identity": config.identity(),
+        **{name: getattr(config, name) for name in NAMING},
+        **_metrics(curves, "accuracy", result.task_ends),
+        **{f"raw_{name}": value for name, value in raw.items()},
+        "diverged": not result.finite,
+        "iterations": len(task),
+        "projected": float(curves["projected"][later].astype(float).mean()) if later.any() else 0.0,
+        "unsolved": int(curves["unsolved"].astype(float).sum()),
+        "seconds": {name: round(value, 3) for name, value in result.seconds.items()},
+        **({"audit": result.audit} if result.audit else {}),
+        "command": config.command(),
+        **({"plugins": config.plugin_digests()} if config.plugins else {}),
+        "made_with": made_with(config.device),
+    }
+
+
+def _metrics(curves: Mapping[str, Array], kind: str, ends: list[list[float]]) -> dict[str, Any]:
+    task, accuracy = curves["task"], accuracy_table(curves, kind)
+    return {
+        "min": average_minimum_accuracy(task, accuracy),
+        "avg": average_accuracy(ends[-1]),
+        "minimum_of_task": minimum_accuracies(task, accuracy).tolist(),
+        "accuracy_after_task": ends,
+    }
+
+
+def made_with(device: str) -> dict[str, Any]:
+    """Return the versions and the hardware that a result comes from."""
+    return {
+        "twofold": version("twofold"),
+        "sources": sources_digest(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else device,
+    }
+
+
+def _processor() -> str:
+    """Return the name of the processor, which Python does not know on Linux."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()

@@ -1,0 +1,81 @@
+"""A module as it is evaluated: it is read, and left exactly as it is."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+
+class View:
+    """A view of a module that changes nothing in it: no parameter, no mode and no buffer.
+
+    keeps_state: whether the module keeps state apart from its parameters and buffers, which a
+        faster copy would not follow.
+    changes_inputs: whether it changes its inputs in place, and is given copies.
+    """
+
+    keeps_state = changes_inputs = False
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+        self.batch_norms = [m for m in module.modules() if isinstance(m, _BatchNorm)]
+
+    @property
+    def device(self) -> torch.device:
+        return device_of(self.module)
+
+    @property
+    def has_batch_norm(self) -> bool:
+        return bool(self.batch_norms)
+
+    @property
+    def has_convolutions(self) -> bool:
+        return any(isinstance(m, nn.Conv2d) for m in self.module.modules())
+
+    @property
+    def has_hooks(self) -> bool:
+        """Whether functions of the user's are called in a forward pass; a copy would call them."""
+        return any(m._forward_hooks or m._forward_pre_hooks for m in self.module.modules())
+
+    def __call__(self, x: Tensor) -> Tensor:
+        module = self.module
+        if self.changes_inputs:
+            x = x.clone()
+        # A module that was compiled in place is called as it was written: in evaluation mode, it
+        # would be compiled once more.
+        compiled = getattr(module, "_compiled_call_impl", None) is not None
+        logits: Tensor = module._call_impl(x) if compiled else module(x)
+        return logits
+
+    def copy(self) -> nn.Module:
+        """Return an independent copy of the network as it is now, which is not to be trained."""
+        return copy.deepcopy(self.module).requires_grad_(False).eval()
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Evaluation mode without gradients; afterwards every submodule is in its own mode.
+
+        The modes are set directly: a module's own `train` may do more, such as merging weights. It
+        is no inference mode: a network may keep a tensor that it makes, and train with it later.
+        """
+        training = [m for m in self.module.modules() if m.training]
+        for module in training:
+            module.training = False
+        try:
+            with torch.inference_mode(False), torch.no_grad():
+                yield
+        finally:
+            for module in training:
+                module.training = True
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """Return the device of the first parameter or buffer; the CPU for a module without any."""
+    first = next(chain(module.parameters(), module.buffers()), None)
+    return torch.device("cpu") if first is None else first.device

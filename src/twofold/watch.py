@@ -1,0 +1,380 @@
+"""Continual evaluation of any model in any loop.
+
+    watch = twofold.Watch({"0": test0, "80": test1}, schedule="dense:100:10", size=1000,
+                          out="runs", benchmark="mine", method="my idea", seed=0)
+    for task, loader in enumerate(loaders):
+        watch.task(task)
+        for x, y in loader:
+            ...
+            optimizer.step()
+            watch(model)
+    run = watch.finish()
+
+The model and all random states are left as they were, so a loop trains the same weights with and
+without it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor, distributed, nn
+
+from twofold.curves import Curves
+from twofold.errors import UserError
+from twofold.evaluation.outside import OutsideEvaluator, Value, bare
+from twofold.evaluation.sets import Measured, digest_of, read_sets
+from twofold.evaluation.untouched import kept_random_states, seed_all
+from twofold.experiments import checkpoints
+from twofold.experiments.config import Config
+from twofold.experiments.foreign import describe
+from twofold.experiments.runs import Run
+from twofold.experiments.store import Store, Work, writing
+from twofold.experiments.summary import summarise
+from twofold.models.view import device_of
+from twofold.training import Result
+
+CHECKPOINT_EVERY = 30.0  # seconds
+ROLES = ("evaluated", "raw")
+
+
+class Watch:
+    """Evaluates a model after every iteration of a loop, and saves the curves as a run.
+
+    Args:
+        tests: A test set per task by name, in the order of the tasks: two tensors, a `Dataset`, a
+            `DataLoader`, or a function of the model that returns a number.
+        schedule: After which iterations of a task to evaluate: `every`, `every:10`, or
+            `dense:100:10` for each of the first 100 and then every tenth. The last iteration of a
+            task is evaluated in any case.
+        size: The examples per test set that are drawn for this. Whole test sets are evaluated at
+            the end of each task.
+        out: The run store. Without it, the run is kept in memory.
+        benchmark: A name for the tasks.
+        method: A name for what is trained, such as `my idea` or `er+gem`.
+        seed: The seed of the run. It draws the examples.
+        settings: Further settings of the loop, such as `{"lr": 0.1}`. They tell runs apart.
+        higher_is_better: Whether higher values of the functions are better. If not, values are
+            recorded with a minus sign, so that higher is better in every table and figure.
+        resume: Continue the curves of a run that was interrupted.
+        checkpoint_every: The seconds between two checkpoints of the curves.
+    """
+
+    def __init__(
+        self,
+        tests: Mapping[str, Any],
+        *,
+        benchmark: str,
+        method: str,
+        schedule: str = "every",
+        size: int = 1000,
+        out: Path | str | None = None,
+        seed: int = 0,
+        settings: Mapping[str, Any] | None = None,
+        higher_is_better: bool = True,
+        resume: bool = False,
+        checkpoint_every: float = CHECKPOINT_EVERY,
+    ) -> None:
+        with kept_random_states():
+            seed_all(0)  # a Dataset may draw: so it draws the same whenever it is read here
+            sets = read_sets(tests)
+            own = digest_of(sets)
+        if not higher_is_better and not any(isinstance(one, Measured) for one in sets):
+            raise UserError("a higher accuracy is better: higher_is_better is for functions")
+        self.config: Config = describe(
+            benchmark, method, seed, own=own, schedule=schedule, size=size, settings=settings
+        )
+        self._names = [one.name for one in sets]
+        self._higher_is_better, self._resume = higher_is_better, resume
+        self._every = checkpoint_every
+        self._schedule = self.config.schedule
+        sign = 1.0 if higher_is_better else -1.0
+        self._evaluator = OutsideEvaluator(sets, self.config.eval_size, self.config.seed, sign)
+        self._idle = _rank() != 0  # in distributed training, one process evaluates for all
+        self._task = self._n = 0  # the task from 1, and how many of its iterations are done
+        self._evaluated = self._ended = True  # the last iteration, and the current task
+        self._models: dict[str, Any] = {}  # by role, as they were given last
+        self._latest: dict[str, list[Value]] = {}  # the values of the last evaluation by role
+        self._raw: bool | None = None  # whether the trained model is a different one
+        self._logged: dict[str, Tensor | float] = {}
+        self._curves = Curves(len(sets))
+        self._ends: dict[str, list[list[float]]] = {role: [] for role in ROLES}
+        self._finite, self._device, self._finished = True, "cpu", False
+        self._evaluation = 0.0  # seconds
+        self._began = self._saved = time.monotonic()
+        self._claim = ExitStack()
+        self._store: Store | None = None
+        self._work: Work | None = None
+        if out is not None and not self._idle:
+            self._store = Store(out)
+            self._work = self._claimed(self._store)
+            if resume:
+                self._restore(checkpoints.read(self._work.checkpoint))
+
+    def _claimed(self, store: Store) -> Work:
+        """Take the run's place in the store, or say why that is not possible."""
+        store.prepare()
+        different = "give this run a different seed, method or settings"
+        work = self._claim.enter_context(store.claim(self.config))
+        if work is None:
+            raise UserError(f"{self._name} is being watched already: {different}")
+        folder = store.find(self.config)
+        if folder is not None:
+            work.clear()
+            self._claim.close()
+            command = f"twofold runs remove {self.config.identity()} --runs {store.folder}"
+            raise UserError(f"{self._name} is complete: {different}, or remove it with `{command}`")
+        return work
+
+    @property
+    def _name(self) -> str:
+        config = self.config
+        return f"{config.method!r} on {config.benchmark!r} with seed {config.seed}"
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The current task, from 0, and how many of its iterations are recorded.
+
+        With `resume`, it is where the curves end. It is (-1, 0) if there are none.
+        """
+        return self._task - 1, self._n
+
+    def task(self, task: int | str, done: int = 0) -> None:
+        """Begin a task. The task before it ends, and is evaluated on its whole test sets.
+
+        Args:
+            task: Its number from 0, or the name of its test set.
+            done: With `resume`, how many iterations of this task the loop has done before. What
+                was recorded after them is dropped.
+        """
+        number = self._number(task)
+        if self._idle:
+            return
+        self._check_open()
+        if self._resume and number <= self._task + self._ended:
+            self._go_back(number, done)
+        elif number != self._task + 1:
+            before = f"after task {self._task - 1} comes task {self._task}"
+            wanted = before if self._task else "the first task is task 0"
+            raise UserError(f"{wanted}, not task {number - 1}")
+        elif self._resume:
+            raise UserError(
+                f"the curves of task {self._task - 1} end after iteration {self._n} of it: "
+                "continue the loop there, or at an earlier place"
+            )
+        elif done:
+            raise UserError("done is for a loop that continues: set resume=True")
+        else:
+            self._end_task()
+            self._start(number, 0)
+            self.save()
+
+    def __call__(self, model: Any, raw: Any = None) -> None:
+        """Count an iteration, and evaluate the model if that is due.
+
+        Args:
+            model: The model to evaluate, such as a moving average of the trained weights.
+            raw: The trained model, if it is a different one. It is evaluated as well.
+        """
+        if self._idle:
+            return
+        self._check_open()
+        if not self._task:
+            raise UserError("call watch.task(0) before the first watch(model)")
+        if self._raw not in (None, raw is not None):
+            raise UserError("give raw at every call of a run, or never")
+        self._raw = raw is not None
+        self._resume = False  # the loop is where the curves end: from here on, nothing is dropped
+        self._models = {"evaluated": model} | ({} if raw is None else {"raw": raw})
+        self._n += 1
+        self._evaluated = self._ended = False
+        self._curves.add(self._task, self._logged)
+        self._logged = {}
+        if self._schedule.due(self._n):
+            self._evaluate()
+        if time.monotonic() - self._saved >= self._every:
+            self.save()
+
+    def log(self, **values: Tensor | float) -> None:
+        """Record numbers with the next iteration, such as `watch.log(loss=loss)`.
+
+        Figures know `projected`, and all names are columns of the curves.
+        """
+        for name, value in values.items():
+            taken = name in ("task", "iteration") or name.startswith(("accuracy_", "raw_accuracy_"))
+            if taken or (isinstance(value, Tensor) and value.numel() != 1):
+                raise UserError(f"can't log {name!r}: log a number by a name that is not taken")
+            number = value.detach().reshape(()) if isinstance(value, Tensor) else float(value)
+            self._logged[name] = number
+
+    def save(self) -> None:
+        """Write the curves so far to the store; call it when the loop saves its own state."""
+        if self._work is None or self._finished:
+            return
+        with writing(self._work.folder):
+            checkpoints.write(self._work.checkpoint, self._state())
+        self._saved = time.monotonic()
+
+    def finish(self) -> Run:
+        """End the last task and return the run, which is in the store if there is one.
+
+        In distributed training, ranks other than 0 get None.
+        """
+        if self._idle:
+            return cast(Run, None)  # all others get a run, and need not check for None
+        self._check_open()
+        if not self._task:
+            raise UserError("nothing was watched: call watch.task(0), then watch(model)")
+        self._end_task()
+        self.save()
+        run = self._run()
+        if self._store is not None and self._work is not None:
+            run = Run.load(self._store.save(run))
+            self._work.clear()
+        self._close()
+        return run
+
+    def close(self) -> None:
+        """Let go of a run that is not finished. Its curves so far stay on disk, for `resume`."""
+        self.save()
+        self._close()
+
+    def _close(self) -> None:
+        self._finished, self._models = True, {}
+        self._claim.close()
+
+    def _check_open(self) -> None:
+        if self._finished:
+            raise UserError(f"{self._name} is finished: a new run needs a new Watch")
+
+    def _number(self, task: int | str) -> int:
+        """Return the number of a task from 1."""
+        if task in self._names:
+            return self._names.index(str(task)) + 1
+        if isinstance(task, bool) or not isinstance(task, int):
+            names = ", ".join(self._names)
+            raise UserError(f"a task is a number from 0, or one of {names}, not {task!r}")
+        if not 0 <= task < len(self._names):
+            raise UserError(f"there is no task {task}: test sets are those of {len(self._names)}")
+        return task + 1
+
+    def _start(self, number: int, done: int) -> None:
+        self._task, self._n = number, done
+        self._evaluated = self._ended = False
+        self._models, self._latest = {}, {}
+        self._evaluator.start_task()
+
+    def _go_back(self, number: int, done: int) -> None:
+        """Forget what was recorded after the iterations that a loop has done before."""
+        learned = self._curves.columns()["task"].astype(int) if len(self._curves) else np.array([])
+        before, there = int((learned < number).sum()), int((learned == number).sum())
+        if done > there:
+            raise UserError(
+                f"the curves of task {number - 1} end after iteration {there} of it, and the loop "
+                f"has done {done}: call watch.save() when the loop saves its own state"
+            )
+        self._curves.cut(before + done)
+        for ends in self._ends.values():
+            del ends[number - 1 :]
+        self._start(number, done)
+
+    def _evaluate(self) -> None:
+        """Evaluate after the last iteration."""
+        start = time.perf_counter()
+        try:
+            for role, model in self._models.items():
+                values = self._evaluator.subset(role, model, self._task, len(self._curves))
+                self._latest[role] = values
+        except Exception as error:  # whatever happens in the model or a measure, curves are kept
+            self.save()
+            if isinstance(error, UserError):
+                where = f"after iteration {self._n} of task {self._task - 1}"
+                raise UserError(f"{error} ({where}; the curves so far are kept)") from error
+            raise
+        found = {role: _stacked(values) for role, values in self._latest.items()}
+        self._curves.add_accuracies(found["evaluated"], found.get("raw"))
+        self._evaluated = True
+        self._evaluation += time.perf_counter() - start
+
+    def _end_task(self) -> None:
+        """Evaluate the last iteration of a task, if that was not due, and whole test sets."""
+        if self._ended:
+            return
+        if not self._models:
+            raise UserError(
+                f"no iteration of task {self._task - 1} was watched: call watch(model) after each"
+            )
+        if not self._evaluated:
+            self._evaluate()
+        start = time.perf_counter()
+        for role, model in self._models.items():
+            self._ends[role].append(self._evaluator.whole(role, model, self._latest[role]))
+            module = bare(model)
+            if isinstance(module, nn.Module):
+                self._device = str(device_of(module))
+                finite = all(bool(torch.isfinite(p).all()) for p in module.parameters())
+                self._finite = self._finite and finite
+        self._evaluation += time.perf_counter() - start
+        self._ended = True
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "task": self._task,
+            "n": self._n,
+            "ended": self._ended,
+            "curves": self._curves.state() if len(self._curves) else None,
+            "ends": self._ends,
+            "finite": self._finite,
+            "raw": self._raw,
+            "elapsed": time.monotonic() - self._began,
+            "evaluation": self._evaluation,
+        }
+
+    def _restore(self, state: dict[str, Any] | None) -> None:
+        if state is None:  # nothing was recorded, or nothing that can be used
+            return
+        self._task, self._n, self._ended = state["task"], state["n"], state["ended"]
+        if state["curves"] is not None:
+            self._curves.restore(state["curves"])
+        self._ends, self._finite, self._raw = state["ends"], state["finite"], state["raw"]
+        self._began -= state["elapsed"]
+        self._evaluation = state["evaluation"]
+
+    def _run(self) -> Run:
+        columns = self._curves.columns()
+        for kind in ("accuracy", "raw_accuracy"):  # of tasks that did not come
+            for k in range(self._task, len(self._names)):
+                columns.pop(f"{kind}_{k + 1}", None)
+        training = time.monotonic() - self._began - self._evaluation
+        finite = self._finite and not np.isinf(columns["loss"].astype(float)).any()
+        seconds = {"training": max(training, 0.0), "evaluation": self._evaluation}
+        ends = self._ends["evaluated"], self._ends["raw"]
+        result = Result(columns, *ends, bool(finite), seconds, {})
+        fewer = None if self._task == len(self._names) else self._task
+        config = dataclasses.replace(self.config, tasks=fewer, device=self._device)
+        summary = summarise(config, result) | {"test_sets": self._names[: self._task]}
+        if not self._higher_is_better:
+            summary["higher_is_better"] = False
+        return Run(config, summary, columns)
+
+
+def _rank() -> int:
+    """Return the rank of this process in distributed training; 0 elsewhere."""
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank()
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1  # set by torchrun
+    return int(os.environ.get("RANK", "0")) if several else 0
+
+
+def _stacked(values: list[Value]) -> Tensor:
+    devices = [value.device for value in values if isinstance(value, Tensor)]
+    device = devices[0] if devices else torch.device("cpu")
+    return torch.stack([torch.as_tensor(value, device=device).float() for value in values])
