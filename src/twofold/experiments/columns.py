@@ -105,7 +105,7 @@ def checked(columns: dict[str, Array], summary: Mapping[str, Any], where: str) -
         if not whole or own != [f"{kind}_{k + 1}" for k in range(len(own))]:
             raise WrongContentError(f"{where}: the columns {kind}_K are not those of {tasks} tasks")
         values = np.stack([np.asarray(columns[name], np.float64) for name in own])
-        if kind == "accuracy" and not _percent(values):
+        if kind == "accuracy" and "test_sets" not in summary and not _percent(values):
             raise WrongContentError(f"{where}: {kind} must be from 0 to 100")
     if tasks is not None and "accuracy" not in kinds:
         raise WrongContentError(f"{where}: there are no accuracies")

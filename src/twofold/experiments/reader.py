@@ -13,6 +13,7 @@ from typing import Any
 
 from twofold.errors import UserError
 from twofold.experiments.config import Config
+from twofold.experiments.foreign import UNSTATED
 from twofold.experiments.plain import WrongContentError
 from twofold.method import IMPLIED_OBJECTIVE, IMPLIED_ROUTINE, split_text
 from twofold.objectives import Objective
@@ -21,6 +22,8 @@ from twofold.routines import Routine
 from twofold.settings import LARGEST
 
 CONFIG, SUMMARY = "config.json", "summary.json"
+Entry = Callable[[Any, str], object]  # a check of an entry, given its name
+
 LONGEST = 2000  # letters of a text
 NEEDED = ("min", "avg", "diverged", "projected")  # entries of every summary
 
@@ -33,8 +36,11 @@ def config_of(content: Any) -> Config:
         _text(entries.get("method"), "method")
         config = Config.stored(entries)
         for name, each in options(Config).items():
-            _check_option(name, each.hint, getattr(config, name))
-            each.value(getattr(config, name))
+            value = getattr(config, name)
+            _check_option(name, each.hint, value)
+            if not (config.own and value == UNSTATED.get(name)):
+                each.value(value)
+        _facts(config.settings, "settings")
         _check_method(config)
     except (TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
         said = str(error) if isinstance(error, UserError) else "it is no configuration"
@@ -116,10 +122,11 @@ def summary_of(content: Any, config: Config) -> dict[str, Any]:
         for key in NEEDED:
             if key not in summary:
                 raise WrongContentError(f"{key} is missing")
+        entries = _ENTRIES | (_MEASURED if "test_sets" in summary else {})
         for key, value in summary.items():
             _text(key, "a key")
-            if key in _ENTRIES:
-                _ENTRIES[key](value, key)
+            if key in entries:
+                entries[key](value, key)
         _check_tasks(summary)
         identity = config.identity(_plugins(config, summary))
         if summary.get("identity", identity) != identity:
@@ -161,21 +168,39 @@ def _percent(value: Any, what: str) -> None:
     _number(value, what, 0, 100)
 
 
-def _maybe_percent(value: Any, what: str) -> None:
-    if value is not None:
-        _percent(value, what)
+def _measured(value: Any, what: str) -> None:
+    _number(value, what, -1e300, 1e300)
 
 
-def _percents(value: Any, what: str) -> None:
-    for each in _list(value, what):
-        _percent(each, what)
+def _or_none(check: Entry) -> Entry:
+    return lambda value, what: None if value is None else check(value, what)
 
 
-def _rows(value: Any, what: str) -> None:
-    if not _list(value, what):
-        raise WrongContentError(f"{what} is empty")
-    for row in value:
-        _percents(row, what)
+def _each(check: Entry) -> Entry:
+    def checked(value: Any, what: str) -> None:
+        for each in _list(value, what):
+            check(each, what)
+
+    return checked
+
+
+def _rows(check: Entry) -> Entry:
+    def checked(value: Any, what: str) -> None:
+        if not _list(value, what):
+            raise WrongContentError(f"{what} is empty")
+        _each(_each(check))(value, what)
+
+    return checked
+
+
+def _results(check: Entry) -> dict[str, Entry]:
+    """Return the entries that hold results, all of which a number must pass."""
+    return {
+        **dict.fromkeys(("min", "raw_min"), _or_none(check)),
+        **dict.fromkeys(("avg", "raw_avg"), check),
+        **dict.fromkeys(("minimum_of_task", "raw_minimum_of_task"), _each(check)),
+        **dict.fromkeys(("accuracy_after_task", "raw_accuracy_after_task"), _rows(check)),
+    }
 
 
 def _truth(value: Any, what: str) -> None:
@@ -195,11 +220,6 @@ def _numbers(value: Any, what: str) -> None:
         _number(each, f"{what}'s {key}", 0, 1e15)
 
 
-def _texts(value: Any, what: str) -> None:
-    for each in _list(value, what):
-        _text(each, what)
-
-
 def _facts(value: Any, what: str) -> None:
     for key, each in _table(value, what).items():
         _text(key, f"a key of {what}")
@@ -210,18 +230,16 @@ def _share(value: Any, what: str) -> None:
     _number(value, what, 0, 1)
 
 
-_ENTRIES: dict[str, Callable[[Any, str], None]] = {
-    **dict.fromkeys(("min", "raw_min"), _maybe_percent),
-    **dict.fromkeys(("avg", "raw_avg"), _percent),
-    **dict.fromkeys(("minimum_of_task", "raw_minimum_of_task"), _percents),
-    **dict.fromkeys(("accuracy_after_task", "raw_accuracy_after_task"), _rows),
-    "diverged": _truth,
+_ENTRIES: dict[str, Entry] = {
+    **_results(_percent),
+    **dict.fromkeys(("diverged", "higher_is_better"), _truth),
     **dict.fromkeys(("iterations", "unsolved"), _count),
     "projected": _share,
     **dict.fromkeys(("seconds", "audit"), _numbers),
-    "plugins": _texts,
+    **dict.fromkeys(("plugins", "test_sets"), _each(lambda value, what: _text(value, what))),
     "made_with": _facts,
 }
+_MEASURED = _results(_measured)  # in runs of a user's own loop, which may measure anything
 
 
 # Values
