@@ -40,9 +40,10 @@ from twofold.experiments.columns import (
     checked,
     unreadable,
 )
-from twofold.experiments.files import digest, opened, sync, sync_names, writing
+from twofold.experiments.files import digest, sync, sync_names, writing
 from twofold.experiments.plain import WrongContentError, parse, read_json
 from twofold.locks import locked
+from twofold.reading import opened
 
 FORMAT, KIND = 2, "archive"
 MARK, RUNS, CURVES, CHECKSUMS = "store.json", "runs.jsonl", "curves.parquet", "checksums.json"

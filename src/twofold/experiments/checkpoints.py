@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from twofold.experiments.files import opened, replace_file
+from twofold.experiments.files import replace_file
+from twofold.reading import opened
 
 FORMAT = 5
 DIGEST = 32  # bytes

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from twofold.errors import UserError
-from twofold.experiments.files import opened
 from twofold.experiments.plain import WrongContentError, inert
+from twofold.reading import opened
 
 Array = NDArray[np.generic]
 

@@ -6,17 +6,16 @@ import ctypes
 import errno
 import hashlib
 import os
-import stat
 import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from twofold.errors import UserError
+from twofold.reading import opened
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
 UNABLE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV)
@@ -31,15 +30,6 @@ def writing(folder: Path) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise UserError(f"the disk of {folder} is full: make room, then go on") from error
         raise UserError(f"can't write to {folder}: {error.strerror or error}") from error
-
-
-def opened(path: Path) -> BufferedReader:
-    """Open a plain file for reading. A pipe or a device, which might never end, is refused."""
-    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb")
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise OSError(errno.EINVAL, "it is not a plain file", str(path))
-    return file
 
 
 def digest(path: Path) -> str:
