@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import dataclasses
 import io
 import json
 import os
@@ -18,13 +20,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from helpers.benchmarks import class_benchmark
 from helpers.runs import curve_run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import twofold
+from twofold import UserError
 from twofold.cli import main
 from twofold.experiments.config import Config
 from twofold.experiments.files import digest
+from twofold.experiments.foreign import describe
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
 
@@ -178,12 +184,11 @@ def test_a_run_that_cannot_be_read_is_named_and_the_rest_is_shown(kind, store):
     folder = victim(store)
     HOSTILE[kind](folder)
     seal(folder)
-    for words in COMMANDS:
-        code, out, said = answer(words, store)
-        if words == ["runs", "verify"]:
-            assert code == 1
-            assert folder.name in out
-            assert "3 of 4 runs match" in out
+    code, out, _ = answer(["runs", "verify"], store)
+    assert code == 1
+    assert folder.name in out
+    assert "3 of 4 runs match" in out
+    answer(["table", "trajectories"], store)
     code, out, said = answer(["runs", "show"], store)
     assert code == 0
     assert out.count('"identity"') == 3
@@ -311,6 +316,74 @@ def test_archives_of_strangers_are_refused_or_read_in_part(store, tmp_path):
     assert "avg must be a number" in said
 
 
+NAMES_WITH_EFFECT = (
+    "=HYPERLINK(1)",
+    "@SUM(A1)",
+    "[x](javascript:alert(1))",
+    "\\<img src=x onerror=alert(1)>",
+    "\\input{/etc/passwd}",
+    "[/bold] [red]rich",
+)
+
+
+@pytest.mark.parametrize("name", NAMES_WITH_EFFECT)
+def test_names_have_no_effect_in_any_format(name, tmp_path):
+    store = Store(tmp_path / "store")
+    run = curve_run("er", accuracies(40.0), tasks=2, iterations=2)
+    for value in (name, "plain"):
+        config = describe(name, name, 1, own="own", settings={name: value})
+        more = {"identity": config.identity(), "command": None, "test_sets": [name, "other"]}
+        store.save(Run(config, {**run.summary, **more}, run.columns))
+    texts = {"rich": answer(["runs"], store.folder)[1]}
+    for format in ("md", "csv", "latex", "html", "json"):
+        words = ["table", "runs", "--format", format]
+        code, texts[format], said = answer(words, store.folder)
+        assert (code, said) == (0, "")
+    assert "[red]" in texts["rich"] or "[red]" not in name
+    cells = [cell for line in csv.reader(texts["csv"].splitlines()) for cell in line]
+    assert not any(cell.startswith(("=", "@")) for cell in cells)
+    assert "](" not in texts["md"]
+    assert "<img" not in texts["md"] + texts["html"]
+    assert "\\input" not in texts["latex"]
+    assert json.loads(texts["json"])["numbers"][0]["method"] == name
+    answer(["report"], store.folder)
+    assert name not in (tmp_path / "report.html").read_text() or "<" not in name
+
+
+@pytest.mark.parametrize("name", ["\x1b[2J", "\u202e", "a\nb", "\udcff"])
+def test_names_of_folders_are_shown_without_effect(name, store):
+    folder = victim(store)
+    folder.rename(folder.with_name(f"{name}{folder.name}"))
+    for words in COMMANDS:
+        assert name not in "".join(answer(words, store)[1:])
+    assert "letters that cannot be shown" in answer(["runs"], store)[2]
+
+
+@pytest.mark.parametrize("name", ["lr", "identity", "task", "accuracy_1"])
+def test_a_setting_cannot_hide_what_a_run_is(name, store):
+    folder = victim(store)
+    change("config.json", settings={name: "x"})(folder)
+    seal(folder)
+    assert "a setting can't be called" in answer(["runs"], store)[2]
+
+
+def test_runs_from_before_identities_changed_are_read(store):
+    folder = victim(store)
+    change("config.json", eval_every=1)(folder)
+    change("summary.json", identity="0123456789")(folder)
+    seal(folder)
+    folder.rename(folder.with_name(f"{folder.name[:-11]}-0123456789"))
+    assert answer(["runs", "show"], store)[1].count('"identity"') == 4
+
+
+@pytest.mark.parametrize("name", ["-x", "a\nb", "\x1b[2J", "x" * 3000])
+def test_names_that_could_not_be_read_again_are_refused_before_training(name):
+    with pytest.raises(UserError, match="must"):
+        describe(name, "er", 1, own="own")
+    with pytest.raises(UserError, match="must"):
+        twofold.run(dataclasses.replace(class_benchmark(), name=name), "er")
+
+
 # Anything at all
 
 JSON = st.recursive(
@@ -328,12 +401,15 @@ JSON = st.recursive(
 NAMES = st.sampled_from(["config.json", "summary.json", "checksums.json", "store.json"])
 
 
-@settings(
-    max_examples=20,
+LIMITED = settings(
+    max_examples=8,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+
+
+@LIMITED
 @given(data=st.data())
 def test_any_store_is_answered_in_a_few_lines(data, sound, tmp_path_factory):
     store = Path(shutil.copytree(sound, tmp_path_factory.mktemp("any") / "store"))
@@ -368,4 +444,30 @@ def test_any_store_is_answered_in_a_few_lines(data, sound, tmp_path_factory):
         seal(folder)
     for words in COMMANDS:
         answer(words, store)
+    shutil.rmtree(store.parent)
+
+
+@LIMITED
+@given(data=st.data())
+def test_any_archive_is_answered_in_a_few_lines(data, sound, tmp_path_factory):
+    store = Path(shutil.copytree(sound, tmp_path_factory.mktemp("any") / "store"))
+    answered_export(store)
+    archive = store.parent / "to"
+    name = data.draw(st.sampled_from(["runs.jsonl", "store.json", "curves.parquet"]))
+    content = (archive / name).read_bytes()
+    if name == "runs.jsonl":
+        line, *rest = content.decode().splitlines()
+        spoiled = json.loads(line)
+        part = data.draw(st.sampled_from(["config", "summary"]))
+        spoiled[part][data.draw(st.sampled_from(list(spoiled[part])))] = data.draw(JSON)
+        content = "\n".join([json.dumps(spoiled), *rest]).encode()
+    else:
+        changed = bytearray(content)
+        changed[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+        content = bytes(changed)
+    (archive / name).write_bytes(content)
+    sums = {name: digest(archive / name) for name in ("runs.jsonl", "curves.parquet")}
+    (archive / "checksums.json").write_text(json.dumps(sums))
+    for words in COMMANDS:
+        answer(words, archive)
     shutil.rmtree(store.parent)

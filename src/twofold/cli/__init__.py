@@ -15,6 +15,7 @@ from typing import Any
 from twofold.cli import data, departures, figure, listing, report, run, runs, study, table, verdicts
 from twofold.cli.parsing import Parser
 from twofold.errors import UserError
+from twofold.text import inert
 
 
 class Version(argparse.Action):
@@ -58,7 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = _parser().parse_args(argv)
         code: int | None = args.act(args)
     except UserError as error:
-        print(f"twofold: {error}", file=sys.stderr)
+        said = "\n".join(map(inert, str(error).split("\n")))
+        print(f"twofold: {said}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("twofold: stopped; what is finished is kept", file=sys.stderr)

@@ -18,7 +18,7 @@ from twofold.cli.flags import (
 from twofold.cli.output import no_runs
 from twofold.cli.parsing import Parser, folder
 from twofold.errors import UserError, unknown
-from twofold.text import counted
+from twofold.text import counted, inert
 
 if TYPE_CHECKING:
     from twofold.experiments.runs import Run
@@ -157,7 +157,7 @@ def _is(found: Found, name: str) -> bool:
 def _verify(store: Store, places: list[Path]) -> int:
     damaged = store.damaged(places)
     for place, why in damaged.items():
-        print(f"{place}: {why}")
+        print(f"{inert(str(place))}: {why}")
     sound = len(places) - len(damaged)
     verb = "matches its checksums" if sound == 1 else "match their checksums"
     print(f"{sound} of {counted(len(places), 'run')} {verb}")

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from twofold.errors import UserError
-from twofold.experiments.plain import WrongContentError, inert
+from twofold.experiments.plain import WrongContentError
 from twofold.reading import opened
+from twofold.text import inert
 
 Array = NDArray[np.generic]
 

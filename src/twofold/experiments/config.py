@@ -30,6 +30,7 @@ from twofold.routines import Routine
 from twofold.settings import SEED
 
 LONGEST_NAME = 200  # of a folder, before the identity; file systems take 255
+UNSTATED: dict[str, Any] = {"lr": 0.0, "batch_size": 0}  # of a loop that is not twofold's
 WHAT = tuple(options(What))  # the options that have no default
 
 

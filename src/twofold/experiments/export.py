@@ -12,7 +12,7 @@ from twofold.experiments.archive import CURVES, Archive, Entry, is_archive, read
 from twofold.experiments.columns import read_parquet
 from twofold.experiments.config import Config
 from twofold.experiments.plain import read_json
-from twofold.experiments.reader import CONFIG, SUMMARY
+from twofold.experiments.reader import CONFIG, SUMMARY, is_older
 
 
 def export(places: Sequence[Path], to: Path) -> tuple[int, int]:
@@ -35,7 +35,7 @@ def _entry(place: Path) -> Entry:
         return Archive(place.parent).entry(place.name)
     # As they were written: an older configuration may lack an option that has come since.
     config, summary = (read_json(place / name) for name in (CONFIG, SUMMARY))
-    if "eval_every" in config:  # written before run identities changed
+    if is_older(config):
         new = Config.stored(config)
         summary |= {"identity": new.identity(), "command": new.command()}
         read = partial(read_parquet, place / CURVES)

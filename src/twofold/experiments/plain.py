@@ -60,8 +60,3 @@ def _check_depth(content: Any, left: int) -> None:
     for each in inner:
         if isinstance(each, dict | list):
             _check_depth(each, left - 1)
-
-
-def inert(text: str) -> str:
-    """Return a text with everything that a terminal would act on written out."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

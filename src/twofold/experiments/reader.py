@@ -7,13 +7,13 @@ and what is wrong with it, in one line.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from twofold.errors import UserError
-from twofold.experiments.config import Config
-from twofold.experiments.foreign import UNSTATED
+from twofold.experiments.config import UNSTATED, Config
 from twofold.experiments.plain import WrongContentError
 from twofold.method import IMPLIED_OBJECTIVE, IMPLIED_ROUTINE, split_text
 from twofold.objectives import Objective
@@ -25,6 +25,7 @@ CONFIG, SUMMARY = "config.json", "summary.json"
 Entry = Callable[[Any, str], object]  # a check of an entry, given its name
 
 LONGEST = 2000  # letters of a text
+RESERVED = {"run", "iteration", "task", "loss", "projected", "norm_ratio", "unsolved"}
 NEEDED = ("min", "avg", "diverged", "projected")  # entries of every summary
 
 
@@ -35,17 +36,31 @@ def config_of(content: Any) -> Config:
         _check_components(entries.get("components"))
         _text(entries.get("method"), "method")
         config = Config.stored(entries)
-        for name, each in options(Config).items():
-            value = getattr(config, name)
-            _check_option(name, each.hint, value)
-            if not (config.own and value == UNSTATED.get(name)):
-                each.value(value)
-        _facts(config.settings, "settings")
+        check_config(config)
         _check_method(config)
     except (TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
         said = str(error) if isinstance(error, UserError) else "it is no configuration"
         raise WrongContentError(f"{CONFIG}: {said}"[:300]) from None
     return config
+
+
+def check_config(config: Config) -> None:
+    """Check every option of a configuration: what is written must be readable again."""
+    for name, each in options(Config).items():
+        value = getattr(config, name)
+        _check_option(name, each.hint, value)
+        if not (config.own and value == UNSTATED.get(name)):
+            each.value(value)
+    _facts(config.settings, "settings")
+    for name in config.settings:
+        check_setting(name)
+
+
+def check_setting(name: str) -> None:
+    """Refuse a setting of a user's own whose name means something else."""
+    taken = RESERVED | {field.name for field in dataclasses.fields(Config)} | {*dir(Config)}
+    if name in taken or name.startswith(("accuracy_", "raw_accuracy_")):
+        raise UserError(f"a setting can't be called {name!r}, which means something else here")
 
 
 def _check_option(name: str, hint: Any, value: Any) -> None:
@@ -115,8 +130,11 @@ def _says(text: str, value: Any) -> bool:
 # Summaries
 
 
-def summary_of(content: Any, config: Config) -> dict[str, Any]:
-    """Return the summary of the run of a configuration, with all entries checked."""
+def summary_of(content: Any, config: Config, older: bool = False) -> dict[str, Any]:
+    """Return the summary of the run of a configuration, with all entries checked.
+
+    older: whether the run was written before run identities changed.
+    """
     try:
         summary = _table(content, "it")
         for key in NEEDED:
@@ -129,7 +147,9 @@ def summary_of(content: Any, config: Config) -> dict[str, Any]:
                 entries[key](value, key)
         _check_tasks(summary)
         identity = config.identity(_plugins(config, summary))
-        if summary.get("identity", identity) != identity:
+        if older:
+            _text(summary.get("identity"), "identity")
+        elif summary.setdefault("identity", identity) != identity:
             raise WrongContentError(f"its identity is not the one of {CONFIG}")
     except (TypeError, ValueError, KeyError, OverflowError) as error:
         said = str(error) if isinstance(error, UserError) else "it is no summary"
@@ -137,10 +157,17 @@ def summary_of(content: Any, config: Config) -> dict[str, Any]:
     return summary
 
 
+def is_older(content: Any) -> bool:
+    """Tell whether a configuration was written before run identities changed."""
+    return isinstance(content, dict) and "eval_every" in content
+
+
 def check_name(name: str, config: Config, summary: Mapping[str, Any]) -> None:
     """Compare the name of a run in a store with its configuration: a folder can be renamed."""
-    right = config.folder_name(_plugins(config, summary))
-    if name.rpartition("-")[2] != right.rpartition("-")[2]:
+    if not name.isprintable():
+        raise WrongContentError("its name has letters that cannot be shown")
+    if name.rpartition("-")[2] != summary["identity"]:
+        right = config.folder_name(_plugins(config, summary))
         raise WrongContentError(f"{CONFIG} is the one of a different run, {right}")
 
 

@@ -20,6 +20,7 @@ from twofold.experiments.execution import execute, run_when_free
 from twofold.experiments.local import LocalEngine
 from twofold.experiments.options import Place, RunOptions, Work
 from twofold.experiments.progress import Display
+from twofold.experiments.reader import check_config
 from twofold.experiments.runs import Run, Runs
 from twofold.experiments.store import Store
 from twofold.experiments.studies import Study, load
@@ -48,6 +49,7 @@ def run(benchmark: str | Benchmark, method: str | Method | Component, **given: A
     checked = given_options(RunOptions, given)
     place = Place(**{name: checked.pop(name) for name in options(Place) if name in checked})
     config = configure(benchmark, method, **checked)
+    check_config(config)
     with _display([config], place) as display:
         display.started(0)
 
@@ -107,6 +109,8 @@ def listed(runs: str | Study | Config | Iterable[Config | Study]) -> list[Config
             raise UserError(f"runs are configurations or studies, not {each!r}"[:100])
         own = each.configs() if isinstance(each, Study) else [each]
         configs |= {config.identity(): config for config in own}
+    for config in configs.values():
+        check_config(config)
     return list(configs.values())
 
 

@@ -29,7 +29,14 @@ from twofold.experiments.config import Config, own_settings, setting_words, vary
 from twofold.experiments.naming import canonical
 from twofold.experiments.plain import read_json
 from twofold.experiments.plotting import draw
-from twofold.experiments.reader import CONFIG, SUMMARY, check_name, config_of, summary_of
+from twofold.experiments.reader import (
+    CONFIG,
+    SUMMARY,
+    check_name,
+    config_of,
+    is_older,
+    summary_of,
+)
 from twofold.experiments.summary import METRICS, accuracy_table
 from twofold.experiments.weights import (
     END,
@@ -197,10 +204,11 @@ class Run:
             archive = Archive(folder.parent)
             entry = archive.entry(folder.name)
             config = config_of(entry.config)
-            summary = summary_of(entry.summary, config)
+            summary = summary_of(entry.summary, config, is_older(entry.config))
             return cls(config, summary, archive.columns(folder.name), folder)
-        config = config_of(read_json(folder / CONFIG))
-        summary = summary_of(read_json(folder / SUMMARY), config)
+        plain = read_json(folder / CONFIG)
+        config = config_of(plain)
+        summary = summary_of(read_json(folder / SUMMARY), config, is_older(plain))
         file = folder / CURVES
         columns = StoredColumns(str(file), partial(_curves, file, summary))
         return cls(config, summary, columns, folder, StoredWeights(folder, CHECKSUMS))

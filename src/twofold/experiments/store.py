@@ -43,12 +43,13 @@ from twofold.experiments.archive import (
 from twofold.experiments.config import Config
 from twofold.experiments.files import digest, exchange, own_folder, replace_file, sync, sync_names
 from twofold.experiments.files import writing as writing
-from twofold.experiments.plain import NO_FILE, WrongContentError, inert, read_json
+from twofold.experiments.plain import NO_FILE, WrongContentError, read_json
 from twofold.experiments.reader import CONFIG, SUMMARY
 from twofold.experiments.runs import Run, Runs
 from twofold.experiments.weights import FOLDER as WEIGHTS
 from twofold.experiments.weights import holds, written
 from twofold.locks import try_lock
+from twofold.text import inert
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -301,7 +302,7 @@ class Store:
             except FileNotFoundError:  # a different process was faster
                 place.rmdir()
                 return
-        print(f"{folder}: {why}; set aside in {place}", file=sys.stderr)
+        print(inert(f"{folder}: {why}; set aside in {place}"), file=sys.stderr)
 
     def remove(self, folder: Path) -> None:
         if self._archive is not None:

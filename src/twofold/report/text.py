@@ -49,7 +49,7 @@ def markdown_table(lines: list[list[str]], left: int) -> str:
     """Lay out lines of cells, the first of which is the head; the first `left` columns are aligned
     to the left.
     """
-    escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
+    escaped = [[cell.replace("\\", r"\\").replace("|", r"\|") for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*escaped, strict=True)]
     widths[left:] = [max(width, 2) for width in widths[left:]]  # `-:`; a `:` alone is no rule
     padded = [
@@ -65,7 +65,8 @@ def markdown_table(lines: list[list[str]], left: int) -> str:
 
 def inert_markdown(text: str) -> str:
     """Take the effect from links and HTML in Markdown, which names in runs may contain."""
-    return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", text.replace("](", r"]\("))
+    inert = text.replace("](", r"]\(").replace("]:", r"]\:")
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", inert)
 
 
 def inert_cell(value: Any) -> Any:
