@@ -6,6 +6,7 @@ Each command has a file with `add`, which declares the command, and a function t
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import sys
@@ -68,4 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # such as `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        print("twofold: the name of a file or folder is too long", file=sys.stderr)
+        return 2
     return code or 0
