@@ -43,11 +43,13 @@ def add(commands: Any) -> None:
 
 
 def act(args: argparse.Namespace) -> int:
+    shared = given(args, [option for name, option in KNOWN.items() if name != "seed"])
+    chosen, count = given_filters(args, [KNOWN["seed"]]).get("seed"), seed_count(args) or 1
+
     from twofold.experiments.config import configure, usual_seeds
     from twofold.experiments.running import listed
 
-    shared = given(args, [option for name, option in KNOWN.items() if name != "seed"])
-    seeds = given_filters(args, [KNOWN["seed"]]).get("seed") or usual_seeds(seed_count(args) or 1)
+    seeds = chosen or usual_seeds(count)
     configs = listed(
         configure(args.benchmark, method, seed=seed, **shared)
         for method in args.methods

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from twofold.datasets import unpickle
 from twofold.datasets.dataset import Copy, Dataset, Source, Split
 from twofold.errors import UserError
-from twofold.reading import opened
+from twofold.plainfiles import opened
 
 PARTS = ("train", "val", "test")
 CLASSES = 100

@@ -43,7 +43,7 @@ from twofold.experiments.columns import (
 from twofold.experiments.files import digest, sync, sync_names, writing
 from twofold.experiments.plain import WrongContentError, parse, read_json
 from twofold.locks import locked
-from twofold.reading import opened
+from twofold.plainfiles import opened
 
 FORMAT, KIND = 2, "archive"
 MARK, RUNS, CURVES, CHECKSUMS = "store.json", "runs.jsonl", "curves.parquet", "checksums.json"

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from twofold.experiments.files import replace_file
-from twofold.reading import opened
+from twofold.plainfiles import opened, replace_file
 
 FORMAT = 5
 DIGEST = 32  # bytes

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from twofold.errors import UserError
 from twofold.experiments.plain import WrongContentError
-from twofold.reading import opened
+from twofold.plainfiles import opened
 from twofold.text import inert
 
 Array = NDArray[np.generic]

@@ -21,9 +21,10 @@ from twofold.experiments.execution import (
     OnProgress,
     run_in_store,
 )
-from twofold.experiments.files import own_folder, replace_file
+from twofold.experiments.files import own_folder
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, writing
+from twofold.plainfiles import replace_file
 from twofold.training import Progress
 
 TELL_EVERY = 0.2  # seconds between two messages about a run's progress

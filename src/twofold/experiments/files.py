@@ -7,7 +7,6 @@ import errno
 import hashlib
 import os
 import sys
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from twofold.errors import UserError
-from twofold.reading import opened
+from twofold.plainfiles import opened
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
 UNABLE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV)
@@ -35,20 +34,6 @@ def writing(folder: Path) -> Iterator[None]:
 def digest(path: Path) -> str:
     with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def replace_file(path: Path, *parts: str | bytes | memoryview) -> None:
-    """Write a file under a new name and rename it: a link of its name is replaced, not followed."""
-    unfinished = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
-    try:
-        with unfinished.open("xb") as file:
-            for part in parts:
-                file.write(part.encode() if isinstance(part, str) else part)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def own_folder(path: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import multiprocessing
 import os
 import signal
@@ -167,6 +168,7 @@ def _print_to(log: Path, store: Store) -> None:
         own_folder(log.parent)
         log.unlink(missing_ok=True)  # of a process of the same number
         with log.open("x") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # as long as this process lives, nobody removes it
             for stream in (sys.stdout, sys.stderr):
                 os.dup2(file.fileno(), stream.fileno())
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from twofold.errors import UserError
-from twofold.reading import opened
+from twofold.plainfiles import opened
 
 LARGEST_JSON = 16 * 2**20  # bytes
 DEEPEST = 16  # levels

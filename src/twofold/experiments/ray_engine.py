@@ -34,6 +34,7 @@ from twofold.experiments.local import ONE_THREAD
 from twofold.experiments.ray_cluster import Hushed, cluster
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, writing
+from twofold.locks import try_lock
 from twofold.training import Progress
 
 # isort: split
@@ -312,11 +313,9 @@ def _write(board: Any, index: int, attempt: int, progress: Progress | None) -> N
 
 @contextmanager
 def _token(store: Store) -> Iterator[Path]:
+    """Yield a file by which nodes tell whether they see the store; it is locked while it counts."""
     token = store.folder / ".work" / f"{uuid.uuid4().hex}.token"
     with writing(store.folder):
         token.parent.mkdir(parents=True, exist_ok=True)
-        token.touch()
-    try:
+    with try_lock(token):
         yield token
-    finally:
-        token.unlink(missing_ok=True)

@@ -22,6 +22,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -41,7 +42,7 @@ from twofold.experiments.archive import (
     read_mark,
 )
 from twofold.experiments.config import Config
-from twofold.experiments.files import digest, exchange, own_folder, replace_file, sync, sync_names
+from twofold.experiments.files import digest, exchange, own_folder, sync, sync_names
 from twofold.experiments.files import writing as writing
 from twofold.experiments.plain import NO_FILE, WrongContentError, read_json
 from twofold.experiments.reader import CONFIG, SUMMARY
@@ -49,6 +50,7 @@ from twofold.experiments.runs import Run, Runs
 from twofold.experiments.weights import FOLDER as WEIGHTS
 from twofold.experiments.weights import holds, written
 from twofold.locks import try_lock
+from twofold.plainfiles import replace_file
 from twofold.text import inert
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1  # of a store; archives have a different one
 FILES = (CONFIG, SUMMARY, CURVES)
+PROBE = ".probe-"
+ABANDONED = 3600.0  # seconds after which nobody is writing a run any more
 NAMED = 3  # runs that cannot be read and are named; the others are counted
 ATTEMPTS = 10  # to replace a run that other processes replace at the same time
 
@@ -72,16 +76,32 @@ class Store:
         mark = read_mark(self.folder)
         archived = mark is not None and mark.get("kind") == KIND
         self._archive = Archive(self.folder) if archived else None
+        self._sound: set[tuple[str, int]] = set()  # curves that were checked, with their times
 
     def prepare(self) -> None:
         """Create the folder, and raise UserError before training if it cannot be written."""
         self._check_open()
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self.folder, prefix=".probe-"):
-                pass
+            descriptor, probe = tempfile.mkstemp(dir=self.folder, prefix=PROBE)
+            os.close(descriptor)
+            Path(probe).unlink(missing_ok=True)  # a different command may have swept it away
+            self._sweep()
             if not (self.folder / MARK).exists():
                 replace_file(self.folder / MARK, json.dumps({"format": FORMAT}) + "\n")
+
+    def _sweep(self) -> None:
+        """Remove files that killed processes have left behind. The living hold locks on theirs."""
+        work = self._place_of("")
+        for probe in self.folder.glob(f"{PROBE}*"):
+            probe.unlink(missing_ok=True)
+        for left in (*work.glob("*.token"), *work.glob("worker-*.log")):
+            with contextlib.suppress(UserError, OSError), try_lock(left):
+                pass  # it removes the file if nobody else holds it
+        for unfinished in work.glob(".*-*"):  # a run that was being written
+            with contextlib.suppress(OSError):
+                if unfinished.stat().st_mtime < time.time() - ABANDONED:
+                    shutil.rmtree(unfinished)
 
     def _check_open(self) -> None:
         """Refuse to train runs into an archive, or to remove them."""
@@ -288,9 +308,14 @@ class Store:
         return list(found.values())
 
     def _load(self, place: Path, curves: bool = False) -> Run:
-        if self._archive is None:  # the curves of an archive are compared when they are read
-            check(place, FILES)
-        return Run.of_store(place, curves)
+        if self._archive is not None:  # its curves are compared when they are read
+            return Run.of_store(place, curves)
+        check(place, FILES)
+        seen = place.name, (place / CURVES).stat().st_mtime_ns
+        run = Run.of_store(place, curves and seen not in self._sound)
+        if curves:
+            self._sound.add(seen)
+        return run
 
     def set_aside(self, folder: Path, why: str) -> None:
         """Move a damaged run into the folder `.damaged`, where it can be examined."""
