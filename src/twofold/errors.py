@@ -17,6 +17,10 @@ class UserError(ValueError):
         super().__init__(_ENDLESS.sub(lambda word: f"{word[0][:60]}...", message))
 
 
+class MissingDataError(UserError):
+    """A dataset that is not on this machine and cannot be fetched."""
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
     """Return `unknown routine 'gme': did you mean 'gem'? (there are agem, gem, sgd)`."""
     names = sorted(known)

@@ -26,6 +26,7 @@ from twofold.evaluation.predictors import Scores
 from twofold.gradients import frozen_gradient, objective_gradient
 from twofold.memory import Memory
 from twofold.models import FlatModel
+from twofold.models.checks import built
 from twofold.models.flat import load_weights
 from twofold.objectives import Draw, Objective
 from twofold.objectives.base import Pass
@@ -381,7 +382,7 @@ def initialised(
 ) -> FlatModel:
     """Return a network with given weights, or with the initial weights of a seed."""
     with seeded(stream(seed, "initialisation"), device):
-        module = benchmark.model()
+        module = built(benchmark.model)
     if start_from is not None:
         load_weights(module, start_from)
     return FlatModel(module, device)

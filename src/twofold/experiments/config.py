@@ -24,6 +24,7 @@ from twofold.experiments import profiles
 from twofold.experiments.options import Options, Request, What
 from twofold.experiments.start import Start
 from twofold.method import Method
+from twofold.models.checks import built
 from twofold.objectives import Objective
 from twofold.options import Option, given_options, keywords_of, option, options
 from twofold.routines import Routine
@@ -300,7 +301,7 @@ def _digest(benchmark: Benchmark) -> str:
     for task in benchmark.tasks:
         digest.update(task.train.tobytes() + task.test.tobytes())
     with torch.random.fork_rng(devices=[]):  # the weights are not part of the description
-        network = repr(benchmark.model())
+        network = repr(built(benchmark.model))
     digest.update(f"{benchmark.offline_iterations} {network}".encode())
     return digest.hexdigest()[:10]
 

@@ -26,9 +26,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from twofold.discovery import import_file, sources_digest
-from twofold.errors import UserError
+from twofold.errors import MissingDataError, UserError
 from twofold.experiments.config import Config
-from twofold.experiments.engine import Answer, Ledger, Returned, Watcher, attempt, sparsely
+from twofold.experiments.engine import (
+    Answer,
+    Ledger,
+    Returned,
+    Unfit,
+    Watcher,
+    attempt,
+    sparsely,
+)
 from twofold.experiments.execution import Busy, Finished, OnProgress, execute, run_in_store
 from twofold.experiments.local import ONE_THREAD
 from twofold.experiments.ray_cluster import Hushed, cluster
@@ -52,6 +60,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 TELL_EVERY = 1.0  # seconds between two messages of one run: a thousand may be running
 LOOK_EVERY = 0.5  # seconds between two readings of the messages
+PATIENCE = 15.0  # seconds until it is said that no run could start
+LOOK_FOR_HEAD, LOST = 3.0, 4  # seconds between two looks at the head; how many may be in vain
 QUEUED = 2  # tasks submitted per task that can run, so that no node idles
 
 
@@ -118,12 +128,21 @@ class _Errand:
 
     def train(
         self, config: Config, identity: str, on_progress: OnProgress
-    ) -> Finished | Busy | Returned:
+    ) -> Finished | Busy | Returned | Unfit:
         if _code() != self.twofold:
             raise UserError(
                 f"node {socket.gethostname()} has twofold {_code()}, "
                 f"but this is {self.twofold}: install the same everywhere"
             )
+        try:
+            return self._train(config, identity, on_progress)
+        except MissingDataError as error:
+            node = ray.get_runtime_context().get_node_id()
+            return Unfit(node, socket.gethostname(), str(error))
+
+    def _train(
+        self, config: Config, identity: str, on_progress: OnProgress
+    ) -> Finished | Busy | Returned:
         with contextlib.suppress(OSError):
             os.chdir(self.folder)
         for name, folder in self.places.items():
@@ -211,6 +230,9 @@ class _Study:
         self._pending: dict[Any, int] = {}  # the run of each task
         self._attempts: Counter[int] = Counter()
         self._started: set[int] = set()
+        self._unfit: dict[str, str] = {}  # nodes without the data, and why
+        self._places: dict[Any, str] = {}  # the nodes of tasks, if they were chosen here
+        self._head, self._began, self._moving = _Head(), time.monotonic(), False
         # The board is on this process's node, since other nodes may be lost.
         beside = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         board: Any = ray.remote(_Board)
@@ -218,24 +240,33 @@ class _Study:
             num_cpus=0, max_restarts=-1, scheduling_strategy=beside
         ).remote()
         self._news = self._board.take.remote()
-        self._task = ray.remote(_task).options(
+        self._task = ray.remote(
             num_cpus=1,
             num_gpus=engine.gpus_per_run,
             max_retries=0,  # the ledger counts retries and tells the watcher
-            scheduling_strategy="SPREAD",
             runtime_env={"env_vars": ONE_THREAD},
-        )
+        )(_task)
 
     def run(self) -> None:
         try:
             while self._ledger or self._pending:
+                self._head.check()
                 self._submit()
                 for task in self._ended():
                     self._settle(task)
                 self._read()
+                self._say_if_waiting()
         finally:
-            for task in self._pending:
+            for task in [] if self._head.lost else self._pending:
                 ray.cancel(task, force=True)
+
+    def _say_if_waiting(self) -> None:
+        """Say once that no run has started, since all cores of the cluster are taken."""
+        if self._started or self._moving or time.monotonic() - self._began < PATIENCE:
+            return
+        self._moving = True
+        cores = int(ray.cluster_resources().get("CPU", 0))
+        print(f"waiting: none of the Ray cluster's {cores} cores is free", file=sys.stderr)
 
     def _submit(self) -> None:
         """Submit as many runs as there is room for."""
@@ -244,8 +275,22 @@ class _Study:
             config = self._configs[index]
             self._attempts[index] += 1
             write = functools.partial(_write, self._board, index, self._attempts[index])
-            task = self._task.remote(self._errand, self._placed(config), config.identity(), write)
+            node = self._fit_node() if self._unfit else None
+            there = "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=False)
+            start = self._task.options(scheduling_strategy=there)
+            task = start.remote(self._errand, self._placed(config), config.identity(), write)
             self._pending[task] = index
+            if node is not None:
+                self._places[task] = node
+
+    def _fit_node(self) -> str:
+        """Return the node with the fewest tasks, of those that have the data."""
+        nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"] and _cores(node)]
+        fit = [node for node in nodes if node not in self._unfit]
+        if not fit:
+            raise UserError(f"no Ray node has the data: {'; '.join(self._unfit.values())}")
+        taken = Counter(self._places.get(task) for task in self._pending)
+        return min(fit, key=lambda node: taken[node])
 
     def _placed(self, config: Config) -> Config:
         """Place a run on the GPU, if it has a share of one. Ray shows a task only its own GPU."""
@@ -260,7 +305,9 @@ class _Study:
 
     def _settle(self, task: Any) -> None:
         index = self._pending.pop(task)
+        self._places.pop(task, None)
         self._start(index)
+        self._moving = True
         try:
             answer: Answer = ray.get(task)
         except (NodeDiedError, ObjectLostError, LocalRayletDiedError) as error:
@@ -277,6 +324,8 @@ class _Study:
                 config = self._placed(self._configs[index])
                 answer = Returned(_renamed(answer.run, config))
             self._started.discard(index)
+            if isinstance(answer, Unfit):
+                self._unfit[answer.node] = f"{answer.host}: {answer.why}"
             self._ledger.answered(index, answer)
 
     def _start(self, index: int) -> None:
@@ -299,6 +348,39 @@ class _Study:
                 self._start(index)
                 if note.progress is not None:
                     self._watcher.progressed(index, note.progress)
+
+
+class _Head:
+    """The cluster's head. Ray ends the whole process if it is lost: this notices it earlier."""
+
+    def __init__(self) -> None:
+        host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
+        self._place = host.strip("[]"), int(port)
+        self._looked, self._in_vain = time.monotonic(), 0
+
+    @property
+    def lost(self) -> bool:
+        return self._in_vain >= LOST
+
+    def check(self) -> None:
+        """Raise UserError if the head has not answered for some time."""
+        if time.monotonic() - self._looked < LOOK_FOR_HEAD:
+            return
+        self._looked = time.monotonic()
+        try:
+            socket.create_connection(self._place, timeout=LOOK_FOR_HEAD).close()
+            self._in_vain = 0
+        except OSError:
+            self._in_vain += 1
+        if self.lost:
+            raise UserError(
+                "the Ray cluster is gone: what is finished is kept, and the same command continues "
+                "once the cluster is back"
+            )
+
+
+def _cores(node: dict[str, Any]) -> bool:
+    return bool(node["Resources"].get("CPU", 0) >= 1)
 
 
 def _renamed(run: Run, config: Config) -> Run:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from twofold.errors import UserError
+from twofold.models.checks import outputs_of
 from twofold.models.state import detached_copy, examine
 from twofold.models.view import View
 
@@ -58,8 +59,7 @@ class FlatModel(View):
         """Return the number of outputs for inputs like these."""
         self.module.eval()
         try:
-            with torch.no_grad():  # not inference mode: a network may keep its tensors
-                return self(x).shape[1]
+            return outputs_of(self, x)
         finally:
             self.module.train()
 
