@@ -429,7 +429,7 @@ def test_a_head_that_is_killed(folder: Path, tmp_path: Path) -> None:
         env={**os.environ, "HOME": str(tmp_path)},
     )
     try:
-        until(lambda: len(steps(folder, 41)) == 1, "the run is on its way")
+        until(lambda: len(steps(folder, 41)) == 1, "the run is on its way", 150)
         ours = below(begun.pid)
         head = next(pid for pid in ours if "gcs_server" in command_of(pid))
         os.kill(head, signal.SIGKILL)

@@ -15,6 +15,7 @@ import os
 import socket
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections import Counter
@@ -60,7 +61,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 TELL_EVERY = 1.0  # seconds between two messages of one run: a thousand may be running
 LOOK_EVERY = 0.5  # seconds between two readings of the messages
-PATIENCE = 15.0  # seconds until it is said that no run could start
+PATIENCE = 60.0  # seconds until it is said that no run could start
 LOOK_FOR_HEAD, LOST = 3.0, 4  # seconds between two looks at the head; how many may be in vain
 QUEUED = 2  # tasks submitted per task that can run, so that no node idles
 
@@ -103,9 +104,8 @@ class RayEngine:
         if not self.gpus_per_run and any(config.device.startswith("cuda") for config in configs):
             raise UserError("Ray assigns the GPUs: set gpus per run to 1 instead of a device")
 
-    def room(self) -> int:
-        """Return how many tasks may be submitted now. It changes when nodes come and go."""
-        there = ray.cluster_resources()
+    def room(self, there: dict[str, float]) -> int:
+        """Return how many tasks may be submitted to a cluster with these resources."""
         at_once = there.get("CPU", 0.0)
         if self.gpus_per_run:
             at_once = min(at_once, there.get("GPU", 0.0) / self.gpus_per_run)
@@ -232,7 +232,8 @@ class _Study:
         self._started: set[int] = set()
         self._unfit: dict[str, str] = {}  # nodes without the data, and why
         self._places: dict[Any, str] = {}  # the nodes of tasks, if they were chosen here
-        self._head, self._began, self._moving = _Head(), time.monotonic(), False
+        self._head, self._cluster = _Head(), _Cluster()
+        self._began, self._moving = time.monotonic(), False
         # The board is on this process's node, since other nodes may be lost.
         beside = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         board: Any = ray.remote(_Board)
@@ -257,6 +258,7 @@ class _Study:
                 self._read()
                 self._say_if_waiting()
         finally:
+            self._cluster.close()
             for task in [] if self._head.lost else self._pending:
                 ray.cancel(task, force=True)
 
@@ -265,12 +267,16 @@ class _Study:
         if self._started or self._moving or time.monotonic() - self._began < PATIENCE:
             return
         self._moving = True
-        cores = int(ray.cluster_resources().get("CPU", 0))
-        print(f"waiting: none of the Ray cluster's {cores} cores is free", file=sys.stderr)
+        cores = int(self._cluster.resources.get("CPU", 0))
+        print(
+            f"no run has started for {PATIENCE:.0f} seconds: the {cores} cores of the Ray cluster "
+            "seem to be taken; still waiting",
+            file=sys.stderr,
+        )
 
     def _submit(self) -> None:
         """Submit as many runs as there is room for."""
-        room = self._engine.room()
+        room = self._engine.room(self._cluster.resources)
         while len(self._pending) < room and (index := self._ledger.next()) is not None:
             config = self._configs[index]
             self._attempts[index] += 1
@@ -285,7 +291,7 @@ class _Study:
 
     def _fit_node(self) -> str:
         """Return the node with the fewest tasks, of those that have the data."""
-        nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"] and _cores(node)]
+        nodes = [node["NodeID"] for node in self._cluster.nodes if node["Alive"] and _cores(node)]
         fit = [node for node in nodes if node not in self._unfit]
         if not fit:
             raise UserError(f"no Ray node has the data: {'; '.join(self._unfit.values())}")
@@ -377,6 +383,30 @@ class _Head:
                 "the Ray cluster is gone: what is finished is kept, and the same command continues "
                 "once the cluster is back"
             )
+
+
+class _Cluster:
+    """What a cluster has. A thread asks the head, since a call waits for ever if the head is gone.
+
+    It changes when nodes come and go.
+    """
+
+    def __init__(self) -> None:
+        self._closed = threading.Event()
+        self._look()
+        threading.Thread(target=self._keep_looking, daemon=True).start()
+
+    def _look(self) -> None:
+        self.resources: dict[str, float] = ray.cluster_resources()
+        self.nodes: list[dict[str, Any]] = ray.nodes()
+
+    def _keep_looking(self) -> None:
+        while not self._closed.wait(LOOK_EVERY):
+            with contextlib.suppress(Exception):  # the next look may succeed
+                self._look()
+
+    def close(self) -> None:
+        self._closed.set()
 
 
 def _cores(node: dict[str, Any]) -> bool:
