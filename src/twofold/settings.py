@@ -100,8 +100,8 @@ class Settings:
     )
     eval_schedule: str = option(
         "every",
-        help="every (default), every:10, or dense:100:10: each of a task's first 100 iterations, "
-        "then every 10th",
+        help="every (default); every:10; dense:100:10: each of a task's first 100 iterations, "
+        "then every 10th; exact-min: every 10th, and MIN exact, from a part of the images",
         check=_schedule,
         metavar="SCHEDULE",
         group=EVALUATION,

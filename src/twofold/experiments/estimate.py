@@ -33,6 +33,7 @@ from twofold.routines import Needs, Routine
 from twofold.routines.base import needs_of
 
 BACKWARD = 2 / 3  # the backward share of a pass: two products per layer, and one in the forward
+CHECKED = 0.6  # the share of images in which `exact-min` looks for a new minimum; it depends on MIN
 TIMED = 0.3  # the least number of seconds of each measurement
 
 
@@ -41,6 +42,7 @@ def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
     recipe, (objective, routines) = Recipe.find(config.benchmark), config.make_components()
     iterations = config.iterations_of(sizes.train, recipe.offline_iterations)
     evaluations = config.schedule.count(iterations)
+    checks = iterations - evaluations if config.schedule.exact_min else 0
     # If a routine has different weights evaluated, the trained ones are evaluated as well.
     times = 2 if any(routine.overrides("evaluated") for routine in routines) else 1
     total = Load()
@@ -48,8 +50,9 @@ def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
         total += iteration(objective, routines, task, config.batch_size, batch_norm) * iterations
         images = Load(evaluated=task * min(config.eval_size, sizes.test))
         images += objective.evaluation_cost(task, sizes.classes, config.memory_per_class)
+        checked = Load(evaluated=CHECKED * (task - 1) * min(config.eval_size, sizes.test))
         at_end = Load(evaluated=task * sizes.test)  # all test images
-        total += (images * evaluations + at_end) * times
+        total += (images * evaluations + checked * checks + at_end) * times
     return total
 
 
