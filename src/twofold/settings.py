@@ -116,7 +116,8 @@ class Settings:
     )
     eval_precision: Precision = option(
         "fp32",
-        help="fp32 (default), or bf16 with checks, which is faster on some processors",
+        help="fp32 (default); bf16 with checks, which is faster on some processors; or auto, which "
+        "takes the faster one",
         group=EVALUATION,
         reduces=True,
     )

@@ -6,7 +6,7 @@ import functools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,8 @@ class Result:
     raw_task_ends: list[list[float]]  # of the trained weights, if different ones are evaluated
     finite: bool  # whether all losses and the final weights are finite
     seconds: dict[str, float]  # in training and in evaluation
-    audit: dict[str, float]  # of evaluation in bf16, or empty
+    audit: dict[str, float] = field(default_factory=dict)  # of evaluation in bf16
+    precision: dict[str, Any] = field(default_factory=dict)  # the choice of `auto`, with its times
 
 
 Weights = dict[str, Tensor]  # a network's state, by name
@@ -177,7 +178,8 @@ class Training:
         finite = np.isfinite(columns["loss"].astype(float)).all()
         finite = finite and bool(torch.isfinite(self.net.values).all())
         ends = self.task_ends, self.raw_task_ends
-        return Result(columns, *ends, bool(finite), self.seconds, self.evaluator.state())
+        audit, precision = self.evaluator.audited(), self.evaluator.choice
+        return Result(columns, *ends, bool(finite), self.seconds, audit, precision)
 
     def state(self) -> dict[str, Any]:
         """Return all that decides how the run continues, as tensors, arrays and plain data.

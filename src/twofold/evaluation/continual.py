@@ -15,7 +15,7 @@ from torch import Tensor
 from twofold.benchmarks import Batch, Benchmark
 from twofold.benchmarks.base import Rows
 from twofold.choices import Precision
-from twofold.evaluation.predictors import Audit, Predictor, Scores, exact, rounded
+from twofold.evaluation.predictors import Audit, Checked, Predictor, Scores, exact, rounded, times
 from twofold.memory import sample
 from twofold.models import FlatModel
 from twofold.streams import stream
@@ -45,14 +45,31 @@ class Evaluator:
         self._size, self._seed = size, seed
         few = self._pool.batch(self._tasks[0].test[:2]).x
         self._exact = exact(net, few)
-        self._rounded = rounded(net, few, self._exact) if precision == "bf16" else None
+        self._copy = None if precision == "fp32" else rounded(net, few, self._exact)
+        self._precision: Precision = precision
         self.audit = Audit()
+        self.choice: dict[str, Any] = {}  # of the precision, with the times that decided it
         self._compared: list[Compared] | None = None  # per call of `subset` in `one_evaluation`
         # Whitening images again takes no time beside a convolution, but does beside an MLP.
         self._keeps = not net.has_convolutions
         self._kept: dict[int, Batch] = {}
         self._ease: dict[int, Tensor] = {}  # per task: how often each image was predicted correctly
         self.checks = Checks()
+        if precision == "auto":
+            self._choose()
+
+    def _choose(self) -> None:
+        """Take the faster precision on some of the run's own images."""
+        seconds: dict[Precision, float] = {}
+        if self._copy is not None:
+            few = torch.arange(min(len(self._rows(0)), 2 * self._copy.chunk))
+            seconds = times(self._copy, self._exact, self._part(0, few)[0])
+        self._precision = min(seconds, key=seconds.__getitem__, default="fp32")
+        self.choice = {"precision": self._precision, "seconds": seconds}
+
+    @property
+    def _rounded(self) -> Checked | None:
+        return self._copy if self._precision == "bf16" else None
 
     @contextmanager
     def one_evaluation(self) -> Iterator[None]:
@@ -150,12 +167,18 @@ class Evaluator:
     def _rows(self, task: int) -> Rows:
         return sample(self._tasks[task].test, self._size, stream(self._seed, "evaluation", task))
 
-    def state(self) -> dict[str, Any]:
+    def audited(self) -> dict[str, Any]:
         """Return the audit of evaluation in bf16; nothing in fp32."""
         return dataclasses.asdict(self.audit) if self._rounded is not None else {}
 
+    def state(self) -> dict[str, Any]:
+        return self.audited() | ({"choice": self.choice} if self.choice else {})
+
     def restore(self, state: dict[str, Any]) -> None:
-        self.audit = Audit(**state)
+        self.choice = state.get("choice", {})
+        self.audit = Audit(**{name: value for name, value in state.items() if name != "choice"})
+        if self.choice:  # a run keeps the precision that it began with, on whatever processor
+            self._precision = self.choice["precision"]
 
 
 @dataclass

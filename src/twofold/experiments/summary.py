@@ -69,6 +69,7 @@ def summarise(config: Config, result: Result) -> dict[str, Any]:
         "unsolved": int(curves["unsolved"].astype(float).sum()),
         "seconds": {name: round(value, 3) for name, value in result.seconds.items()},
         **({"audit": result.audit} if result.audit else {}),
+        **({"precision": result.precision} if result.precision else {}),
         "command": config.command(),
         **({"plugins": config.plugin_digests()} if config.plugins else {}),
         "made_with": made_with(config.device),
