@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy
-import scipy.optimize
+import scipy  # which imports its parts when they are first used
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]

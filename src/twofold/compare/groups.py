@@ -47,8 +47,13 @@ class Group:
 
     @property
     def complete(self) -> bool:
-        """Whether the model was evaluated after every iteration; if not, MIN is an upper bound."""
+        """Whether the model was evaluated after every iteration."""
         return self.schedule.complete
+
+    @property
+    def knows_min(self) -> bool:
+        """Whether MIN is exact, and not an upper bound."""
+        return self.schedule.knows_min
 
     @property
     def diverged(self) -> int:

@@ -21,6 +21,7 @@ Array = NDArray[np.generic]
 
 LARGEST = 2 * 2**30  # bytes of curves in memory
 COLUMNS = 20_000
+KINDS = {f"{of}{kind}" for of in ("", "raw_") for kind in ("accuracy", "lowest")}
 RUN = "run"  # the column of an archive that tells other programs whose curves they are
 
 
@@ -100,13 +101,13 @@ def checked(columns: dict[str, Array], summary: Mapping[str, Any], where: str) -
         )
     kinds = {name.rpartition("_")[0] for name in columns if name.rpartition("_")[2].isdigit()}
     tasks = len(summary.get("accuracy_after_task", ())) or None
-    for kind in kinds & {"accuracy", "raw_accuracy"}:
+    for kind in kinds & KINDS:
         own = [name for name in columns if name.rpartition("_")[0] == kind]
-        whole = kind == "raw_accuracy" or len(own) == (tasks or len(own))
+        whole = "raw" in kind or len(own) == (tasks or len(own))
         if not whole or own != [f"{kind}_{k + 1}" for k in range(len(own))]:
             raise WrongContentError(f"{where}: the columns {kind}_K are not those of {tasks} tasks")
         values = np.stack([np.asarray(columns[name], np.float64) for name in own])
-        if kind == "accuracy" and "test_sets" not in summary and not _percent(values):
+        if "raw" not in kind and "test_sets" not in summary and not _percent(values):
             raise WrongContentError(f"{where}: {kind} must be from 0 to 100")
     if tasks is not None and "accuracy" not in kinds:
         raise WrongContentError(f"{where}: there are no accuracies")

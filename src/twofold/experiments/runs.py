@@ -28,7 +28,6 @@ from twofold.experiments.columns import Array, StoredColumns, checked, read_parq
 from twofold.experiments.config import Config, own_settings, setting_words, varying
 from twofold.experiments.naming import canonical
 from twofold.experiments.plain import read_json
-from twofold.experiments.plotting import draw
 from twofold.experiments.reader import (
     CONFIG,
     SUMMARY,
@@ -37,7 +36,7 @@ from twofold.experiments.reader import (
     is_older,
     summary_of,
 )
-from twofold.experiments.summary import METRICS, accuracy_table
+from twofold.experiments.summary import METRICS, accuracy_table, lowest_table
 from twofold.experiments.weights import (
     END,
     State,
@@ -126,7 +125,8 @@ class Run:
 
     def _measures(self, kind: str) -> dict[str, float | None]:
         accuracy, ends = accuracy_table(self.columns, kind), self.summary[f"{kind}_after_task"]
-        return measures(self.columns["task"], accuracy, ends)
+        lowest = lowest_table(self.columns, kind)
+        return measures(self.columns["task"], accuracy, ends, lowest)
 
     @cached_property
     def gaps(self) -> list[Gap]:
@@ -135,6 +135,8 @@ class Run:
 
     def plot(self, task: int = 1) -> Figure:
         """Draw the accuracy on a task (the first by default) while later ones are learned."""
+        from twofold.experiments.plotting import draw  # matplotlib, which workers do not need
+
         return draw({self.config.method: [self]}, task)
 
     def weights(self, task: int | None = None) -> State:
@@ -319,6 +321,8 @@ class Runs(Sequence[Run]):
 
         Lines are means over seeds, and bands are standard errors.
         """
+        from twofold.experiments.plotting import draw
+
         differing = varying([run.config for run in self], ("method", "seed"))
         named: dict[str, list[Run]] = {}
         for run in self:
