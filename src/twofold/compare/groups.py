@@ -65,6 +65,15 @@ class Group:
         entries = {run.config.seed: _entry(run, metric) for run in self.runs}
         return {seed: float(value) for seed, value in entries.items() if value is not None}
 
+    def trained_by_seed(self, metric: str) -> dict[int, float]:
+        """Return a metric of the trained weights, also if a routine has different ones evaluated."""
+        return self.by_seed(f"raw_measures.{metric}" if self.replaces_evaluated else metric)
+
+    @property
+    def replaces_evaluated(self) -> bool:
+        """Whether a routine has different weights evaluated than it trains."""
+        return any("raw_accuracy_after_task" in run.summary for run in self.runs)
+
     def values(self, metric: str) -> list[float]:
         return list(self.by_seed(metric).values())
 
@@ -83,12 +92,17 @@ class Group:
 
         If a component is not available, it is the commands that the runs recorded.
         """
+        seeds: dict[str, list[Run]] = {}  # by precision of the evaluation, which may be mixed
+        for run in self.runs:
+            seeds.setdefault(run.config.eval_precision, []).append(run)
         try:
-            command = self.config.command(self.seeds)
+            commands = [
+                own[0].config.command([run.config.seed for run in own]) for own in seeds.values()
+            ]
         except UserError:  # a component that is not available here
-            command = None
-        recorded = [run.summary.get("command") or "" for run in self.runs]
-        return command or (" && ".join(recorded) if all(recorded) else None)
+            commands = [run.summary.get("command") for run in self.runs]
+        known = [command for command in commands if command]
+        return " && ".join(known) if len(known) == len(commands) else None
 
 
 def groups(runs: Iterable[Run]) -> list[Group]:
