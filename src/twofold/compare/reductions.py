@@ -76,25 +76,13 @@ def changed_plugins(run: Run) -> list[str]:
 
 def _precision_words(group: Group) -> str:
     """Return nothing for fp32, or if audits found almost no differences from it."""
-    different, images = _audited(group.runs)
-    if different <= NEGLIGIBLE * images:
-        return ""
-    return f"evaluated in bf16 ({different:,} of {images:,} audited predictions differ from fp32)"
-
-
-def evaluated_alike(run: Run) -> bool:
-    """Return whether audits found almost no differences from fp32."""
-    different, images = _audited([run])
-    return different <= NEGLIGIBLE * images
-
-
-def _audited(runs: Iterable[Run]) -> tuple[int, int]:
-    """Return the predictions that differ from fp32, and all that were compared."""
-    audits = [run.summary.get("audit", {}) for run in runs]
+    audits = [run.summary.get("audit", {}) for run in group.runs]
     different, images = (
         sum(audit.get(k, 0) for audit in audits) for k in ("differences", "images")
     )
-    return different, images
+    if different <= NEGLIGIBLE * images:
+        return ""
+    return f"evaluated in bf16 ({different:,} of {images:,} audited predictions differ from fp32)"
 
 
 def _schedule_words(schedule: Schedule) -> str:

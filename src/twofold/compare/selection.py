@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, get_args
 from twofold.benchmarks import Recipe
 from twofold.choices import Mode
 from twofold.compare.groups import Group, groups
-from twofold.compare.reductions import Reductions, changed_plugins, evaluated_alike
+from twofold.compare.reductions import Reductions, changed_plugins
 from twofold.errors import UserError, unknown
 from twofold.experiments import profiles
 from twofold.experiments.config import Config, configure, own_settings
@@ -79,11 +79,12 @@ class Shelf:
 
     def __init__(self, found: Iterable[Group]) -> None:
         alike: dict[str, dict[int, Run]] = {}
-        for run in (run for group in found for run in group.runs):
-            apart = ("eval_precision",) if evaluated_alike(run) else ()
-            own = alike.setdefault(f"{essence(run.config, apart)} {run.plugins}", {})
-            if run.config.seed not in own or run.config.eval_precision == "fp32":
-                own[run.config.seed] = run
+        for group in found:
+            apart = () if Reductions.of(group).precision else ("eval_precision",)
+            for run in group.runs:
+                own = alike.setdefault(f"{essence(run.config, apart)} {run.plugins}", {})
+                if run.config.seed not in own or run.config.eval_precision == "fp32":
+                    own[run.config.seed] = run
         self._groups: dict[str, list[Group]] = {}
         for seeds in alike.values():
             group = Group(tuple(seeds[seed] for seed in sorted(seeds)))

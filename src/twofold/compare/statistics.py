@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, stats
+from scipy import optimize, special
 
 from twofold.statistics import mean_and_error
 
@@ -32,7 +32,7 @@ ERROR = 1 - LEVEL
 POWER = 0.8
 FEWEST = 3  # pairs: with fewer, any spread is compatible with them
 MOST = 1000  # seeds that are considered
-NOTHING = 1e-6  # points: far below one image, so rounding
+NOTHING = 1e-4  # points: far below one image, so rounding
 NODES = 2000  # of the integral over the spread
 
 Outcome = Literal["effect", "equivalent", "undecided"]
@@ -74,7 +74,7 @@ def _compared(values: Sequence[float], margin: float | None, family: int) -> Com
         return Comparison(mean)
     if error < NOTHING:  # no spread to measure by
         return Comparison(mean, "equivalent" if abs(mean) < NOTHING else "undecided")
-    p = 2 * float(stats.t.sf(abs(mean) / error, count - 1))
+    p = 2 * float(special.stdtr(count - 1, -abs(mean) / error))
     simultaneous = _interval(mean, error, count, family)
     outcome = _outcome(simultaneous, margin)
     found = Comparison(
@@ -97,7 +97,7 @@ def _compared(values: Sequence[float], margin: float | None, family: int) -> Com
 
 
 def _interval(mean: float, error: float, count: int, family: int) -> Interval:
-    reach = _quantile(count, family) * error
+    reach = quantile(count, family) * error
     return mean - reach, mean + reach
 
 
@@ -110,7 +110,7 @@ def _outcome(interval: Interval, margin: float | None) -> Outcome:
 
 def _p_equivalent(mean: float, error: float, count: int, family: int, margin: float) -> float:
     """Return the larger p of two one-sided tests, doubled since each is at 2.5%, and corrected."""
-    larger = float(stats.t.sf((margin - abs(mean)) / error, count - 1))
+    larger = float(special.stdtr(count - 1, (abs(mean) - margin) / error))
     return min(1.0, 2 * family * larger)
 
 
@@ -123,11 +123,11 @@ def chance(effect: float, spread: float, count: int, family: int, margin: float 
     effect, spread: the true mean and deviation of the differences.
     """
     error = spread / math.sqrt(count)
-    reach = _quantile(count, family) * error * _deviations(count)
+    reach = quantile(count, family) * error * _deviations(count)
 
     def within(limit: NDArray[Any]) -> NDArray[Any]:  # the mean lies between -limit and limit
         low, high = ((end - effect) / error for end in (-limit, limit))
-        return np.maximum(stats.norm.cdf(high) - stats.norm.cdf(low), 0)
+        return np.maximum(special.ndtr(high) - special.ndtr(low), 0)  # normal probabilities
 
     return float(np.mean(1 - within(reach) + within(np.minimum(reach, margin - reach))))
 
@@ -144,8 +144,8 @@ def seeds_at_most(spread: float, family: int, margin: float) -> int:
     """
 
     def short(count: int) -> float:
-        ratio = margin / 2 / (_quantile(count, family) * spread / math.sqrt(count))
-        return float(stats.chi2.cdf((count - 1) * ratio**2, count - 1))
+        ratio = margin / 2 / (quantile(count, family) * spread / math.sqrt(count))
+        return float(special.chdtr(count - 1, (count - 1) * ratio**2))
 
     return _fewest(short)
 
@@ -158,17 +158,18 @@ def _fewest(probability: Callable[[int], float]) -> int:
 @cache
 def _detectable(count: int, family: int) -> float:
     """Return the effect that shows with 80% power, as a multiple of the spread."""
-    high = 10 * _quantile(count, family)
+    high = 10 * quantile(count, family)
     return float(optimize.brentq(lambda effect: chance(effect, 1, count, family) - POWER, 0, high))
 
 
 @cache
-def _quantile(count: int, family: int) -> float:
-    return float(stats.t.isf(ERROR / 2 / family, count - 1))
+def quantile(count: int, family: int) -> float:
+    """Return how many standard errors a simultaneous interval reaches to each side."""
+    return float(special.stdtrit(count - 1, 1 - ERROR / 2 / family))
 
 
 @cache
 def _deviations(count: int) -> NDArray[Any]:
     """Return deviations of samples, relative to the true one, at equally probable nodes."""
     shares = (np.arange(NODES) + 0.5) / NODES
-    return np.sqrt(stats.chi2.ppf(shares, count - 1) / (count - 1))
+    return np.sqrt(special.chdtri(count - 1, 1 - shares) / (count - 1))

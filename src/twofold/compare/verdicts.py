@@ -24,7 +24,7 @@ from twofold.compare.pairs import Pair, chosen, missing, pairs, with_routines
 from twofold.compare.reductions import Reductions, remarks_on
 from twofold.compare.selection import Shelf, essence
 from twofold.compare.statistics import FEWEST, MOST, NOTHING, Interval, Outcome, compare
-from twofold.experiments.config import varying
+from twofold.experiments.config import Config, varying
 from twofold.text import counted, signed
 
 LIMITS = (
@@ -117,6 +117,7 @@ def verdicts(
     families = _families(pairs(Shelf(groups)), all_settings, study)
     found: list[Verdict] = []
     reached: dict[tuple[Hypothesis, str, int], Verdict] = {}  # by study and pair, too
+    every = [pair for _, own in families for pair in own]
     for name, hypothesis in hypotheses().items():
         for family, own in families:
             there = [
@@ -124,10 +125,11 @@ def verdicts(
                 for pair in own
                 if pair.config.mode in hypothesis.modes and pair.differences(hypothesis.metric)
             ]
+            shown = [pair.config for pair in (there if family.study else every)]
             for pair, verdict in _compared(name, hypothesis, family, there, all_settings):
                 place = family.study, id(pair)
                 given = reached.get((hypothesis.given, *place)) if hypothesis.given else None
-                concluded = _concluded(verdict, hypothesis, given, pair, there)
+                concluded = _concluded(verdict, hypothesis, given, pair, shown)
                 reached[(hypothesis, *place)] = concluded
                 found.append(concluded)
     return found
@@ -202,13 +204,13 @@ def _concluded(
     hypothesis: Hypothesis,
     given: Verdict | None,
     pair: Pair,
-    there: Sequence[Pair],
+    shown: Sequence[Config],
 ) -> Verdict:
     """Return the verdict with what follows for the hypothesis, and its sentence."""
     objection = _objection(verdict, hypothesis, given, pair.config.components[0][0])
     side: Evidence = "for" if verdict.effect > 0 else "against"
     evidence: Evidence = side if verdict.outcome == "effect" and not objection else ""
-    parts = [_finding(verdict, side, objection), *_settings(pair, there)]
+    parts = [_finding(verdict, side, objection), *_settings(pair.config, shown)]
     return dataclasses.replace(
         verdict, evidence=evidence, sentence=" ".join([*parts, *_reservations(verdict, pair)])
     )
@@ -279,15 +281,16 @@ def _seeds(number: int | None) -> str:
     return f"More than {MOST:,} seeds" if number is None or number > MOST else f"{number} seeds"
 
 
-def _settings(pair: Pair, there: Sequence[Pair]) -> Iterator[str]:
+def _settings(config: Config, shown: Sequence[Config]) -> Iterator[str]:
     """Yield the settings that tell apart comparisons that look alike."""
+    rivals = [each for each in shown if each.profile == config.profile]
     differing = [
         each
-        for each in varying([pair.config for pair in there])
+        for each in varying(rivals)
         if not each.axis and each.role == "result" and not each.reduces
     ]
     if differing:
-        settings = [f"{each.words} {pair.config.value(each.name)}" for each in differing]
+        settings = [f"{each.words} {config.value(each.name)}" for each in differing]
         yield f"With {', '.join(settings)}."
 
 
