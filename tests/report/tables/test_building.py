@@ -174,14 +174,15 @@ def test_a_limit_that_limits_nothing_shortens_nothing() -> None:
 
 
 def test_min_of_a_thinned_evaluation_is_an_upper_bound() -> None:
-    table = study_table("main", grouped(seeded("er", [82, 84], [91, 92], eval_schedule="every:10")))
+    thin = {"eval_schedule": "every:10"}
+    table = study_table("main", grouped(seeded("er", [82, 83, 84], [91, 91.5, 92], **thin)))
     low, avg = number(table, "er"), number(table, "er", "avg")
     assert low.bound
     assert not avg.bound
     assert low.errors_apart is None
     assert avg.errors_apart is not None
     text = render(table, "md")
-    assert rows(text)[1][5] == "≤ 83.0 ± 1.0 (n=2)"
+    assert rows(text)[1][5] == "≤ 83.0 ± 0.6 (n=3)"
     assert rows(text)[3][5] == "≤ −0.1"
     assert "evaluated every 10 iterations" in text
 
@@ -213,10 +214,15 @@ def test_bf16_counts_as_fp32_unless_audits_found_a_difference_that_counts(differ
     assert number(table, "er", "avg").remarks == ()
 
 
-def test_of_runs_that_count_the_same_those_with_more_seeds_are_shown() -> None:
+def test_seeds_of_both_precisions_are_one_number() -> None:
+    """A seed that was evaluated in both counts in fp32."""
     rounded = seeded("er", [82, 84, 86], eval_precision="bf16")
-    table = study_table("main", grouped(seeded("er", [80]), rounded))
-    assert number(table, "er").value == (84, pytest.approx(math.sqrt(4 / 3)))
+    for runs in ((seeded("er", [80]), rounded), (rounded, seeded("er", [80]))):
+        found = number(study_table("main", grouped(*runs)), "er")
+        assert found.value == (pytest.approx(250 / 3), pytest.approx(math.sqrt(28 / 9)))
+        fast, full = sorted(found.command.split(" && "), key=len, reverse=True)
+        assert "--seed 152,162 --eval-precision bf16" in fast
+        assert "--seed 142 " in full
 
 
 def chosen(*runs: list[Run], name: str = "main") -> tuple[Setting, str]:
