@@ -59,7 +59,9 @@ def pairs(shelf: Shelf) -> list[Pair]:
     found = []
     for routine in with_routines(shelf):
         partners = there.get(essence(plain_config(routine.config), own), [])
-        found += [max((Pair(plain, routine) for plain in partners), key=_fitness)] if partners else []
+        found += (
+            [max((Pair(plain, routine) for plain in partners), key=_fitness)] if partners else []
+        )
     return found
 
 

@@ -176,26 +176,29 @@ def _compared(
     results = compare([list(each.values()) for each in differences], margin, size)
     for pair, own, result in zip(there, differences, results, strict=True):
         config = pair.config
-        yield pair, Verdict(
-            name,
-            metric,
-            config.benchmark,
-            config.mode,
-            config.profile,
-            pair.routine.objective,
-            pair.routine.routines,
-            config.lr,
-            config.batch_size,
-            family.study,
-            margin,
-            tuple(own),
-            tuple(own.values()),
-            size,
-            **result._asdict(),
-            evaluated=pair.evaluated_effect(metric),
-            evidence="",
-            sentence="",
-            commands=(pair.plain.command(), pair.routine.command()),
+        yield (
+            pair,
+            Verdict(
+                name,
+                metric,
+                config.benchmark,
+                config.mode,
+                config.profile,
+                pair.routine.objective,
+                pair.routine.routines,
+                config.lr,
+                config.batch_size,
+                family.study,
+                margin,
+                tuple(own),
+                tuple(own.values()),
+                size,
+                **result._asdict(),
+                evaluated=pair.evaluated_effect(metric),
+                evidence="",
+                sentence="",
+                commands=(pair.plain.command(), pair.routine.command()),
+            ),
         )
 
 
