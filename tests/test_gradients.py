@@ -298,7 +298,7 @@ def test_a_routine_gets_the_frozen_gradient_of_the_replay_batch(method, needs, n
 
 
 class Asking(Routine):
-    """Asks for the gradient on old data, and leaves the direction alone: A-GEM without violations."""
+    """Asks for the gradient on old data and follows g, as A-GEM does without violations."""
 
     def asks(self) -> Needs:
         return Needs.OLD

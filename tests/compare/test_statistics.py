@@ -107,7 +107,7 @@ def test_interval_decision_and_p_always_agree(family: list[list[float]], margin:
 
 @given(differences, st.floats(0.1, 60))
 def test_equivalence_is_two_one_sided_tests(values: list[float], margin: float) -> None:
-    """scipy's tests of the mean against each margin; each is at 2.5%, so the larger p is doubled."""
+    """scipy's tests against each margin; each is at 2.5%, so the larger p is doubled."""
     (found,) = compare([values], margin)
     ps = [
         stats.ttest_1samp(values, -margin, alternative="greater").pvalue,

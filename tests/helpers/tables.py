@@ -38,8 +38,8 @@ def rows(text: str) -> list[list[str]]:
     return [line for line in split if not set("".join(line)) <= set("-:")]
 
 
-# The paper's own grid as a store: three seeds per cell, whose mean and standard error are those that
-# the paper prints. Their deviation is the error times the root of 3.
+# The paper's own grid as a store: three seeds per cell, whose mean and standard error are those
+# that the paper prints. Their deviation is the error times the root of 3.
 
 
 def printed_rows() -> Iterator[dict[str, str]]:

@@ -66,7 +66,7 @@ class Group:
         return {seed: float(value) for seed, value in entries.items() if value is not None}
 
     def trained_by_seed(self, metric: str) -> dict[int, float]:
-        """Return a metric of the trained weights, also if a routine has different ones evaluated."""
+        """Return a metric of the trained weights, even if different ones were evaluated."""
         return self.by_seed(f"raw_measures.{metric}" if self.replaces_evaluated else metric)
 
     @property

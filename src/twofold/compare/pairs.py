@@ -38,7 +38,7 @@ class Pair(NamedTuple):
         return _differences(*(group.trained_by_seed(metric) for group in self))
 
     def evaluated_effect(self, metric: str) -> float | None:
-        """Return the mean difference of the evaluated weights; None if they are the trained ones."""
+        """Return the mean difference of the evaluated weights; None if these were trained."""
         if not any(group.replaces_evaluated for group in self):
             return None
         differences = _differences(*(group.by_seed(metric) for group in self))
