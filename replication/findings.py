@@ -134,8 +134,9 @@ def decided(claim: Claim, result: Comparison, seeds: int, margin: float | None) 
     if result.outcome == "effect":
         sign = "raises" if result.effect > 0 else "lowers"
         holds = "holds" if claim == sign else "does not hold"
-        small = margin is not None and max(map(abs, result.interval or ())) <= margin
-        return f"**{holds}, effect** of {effect}" + f", less than {margin:g} points" * small
+        if margin and max(map(abs, result.interval or ())) <= margin:
+            effect += f", less than {margin:g} points"
+        return f"**{holds}, effect** of {effect}"
     needed = result.seeds_needed or MOST + 1
     more = f"more than {MOST:,}" if needed > MOST else f"{needed}"
     return f"**{more} seeds needed**: {effect}"
