@@ -230,8 +230,8 @@ FINDINGS = (
     Finding(
         "A larger γ reduces the gap and raises the final accuracy.",
         f"γ = 1: {_gamma('min')}. {_gamma('avg')}. "
-        'But it is a "what", not a "how": plain SGD on a loss with the same weight on old tasks '
-        f"does the same. {_heavier('min')}. {_heavier('avg')}",
+        'But it is a "what", not a "how": beside plain SGD on a loss with the same weight on old '
+        f"tasks, GEM adds nothing. {_heavier('min')}. {_heavier('avg')}",
         f"MIN, offline Rotated MNIST: ER {low('er')}, "
         f"GEM with γ = 1 at every iteration {low(GAMMA_1, store='gamma')}, "
         f"weighted loss {low('heavier-er', store='gamma')}",

@@ -229,3 +229,17 @@ def test_as_many_seeds_as_stated_decide_in_80_percent() -> None:
         decided = (low > 0) | (high < 0) | ((low >= -margin) & (high <= margin))
         assert decided.mean() == pytest.approx(chance(true, 1.0, count, 4, margin), abs=WITHIN)
         assert decided.mean() > 0.8 - WITHIN
+
+
+def test_a_second_look_after_twenty_seeds_doubles_the_errors() -> None:
+    """The number of seeds is to be fixed before: five, or twenty, but not the first that shows."""
+    random = np.random.default_rng(0)
+    values = random.normal(0, 1, (FAMILIES, 20, 4))
+
+    def errs(count: int) -> Any:
+        own = values[:, :count]
+        error = own.std(axis=1, ddof=1) / math.sqrt(count)
+        return (abs(own.mean(axis=1)) > quantile(count, 4) * error).any(axis=1)
+
+    assert errs(20).mean() < 0.05 + WITHIN / 2
+    assert (errs(5) | errs(20)).mean() > 0.08
