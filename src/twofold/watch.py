@@ -357,7 +357,7 @@ class Watch:
         finite = self._finite and not np.isinf(columns["loss"].astype(float)).any()
         seconds = {"training": max(training, 0.0), "evaluation": self._evaluation}
         ends = self._ends["evaluated"], self._ends["raw"]
-        result = Result(columns, *ends, bool(finite), seconds, {})
+        result = Result(columns, *ends, bool(finite), seconds)
         fewer = None if self._task == len(self._names) else self._task
         config = dataclasses.replace(self.config, tasks=fewer, device=self._device)
         summary = summarise(config, result) | {"test_sets": self._names[: self._task]}

@@ -104,6 +104,19 @@ def test_seeds_of_both_precisions_count_together() -> None:
     assert "--eval-precision bf16" in other
 
 
+def test_seeds_of_all_schedules_that_know_min_count_together() -> None:
+    runs = [seeded("er", PLAIN), seeded("er+gem", GEM)]
+    exact = {"eval_schedule": "exact-min"}
+    mixed = [
+        [*own[:3], *seeded(method, lows, **exact)[3:]]
+        for own, method, lows in ((runs[0], "er", PLAIN), (runs[1], "er+gem", GEM))
+    ]
+    (low, _), (expected, _) = verdicts(grouped(*mixed)), verdicts(grouped(*runs))
+    assert (low.seeds, low.differences) == (expected.seeds, expected.differences)
+    assert low.sentence == expected.sentence
+    assert [command.count("exact-min") for command in low.commands] == [1, 1]
+
+
 def test_a_study_of_your_own_declares_its_families(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(STUDY.format(methods='["er+clip(1.0)"]', margin="{avg = 5}"))

@@ -151,7 +151,7 @@ def _effect(pair: Pair, metric: str, result: Comparison) -> Effect:
         result.uncorrected,
         result.p,
         result.p_corrected,
-        bound=less.schedule if metric == "min" else "",
+        bound=less.bound(metric),
         remarks=remarks_on(pair, metric),
         comparable=all(Reductions.of(group).comparable(metric) for group in pair),
         commands=(pair.text.command(), pair.code.command()),

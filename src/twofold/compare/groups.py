@@ -48,8 +48,13 @@ class Group:
 
     @property
     def complete(self) -> bool:
-        """Whether the model was evaluated after every iteration; if not, MIN is an upper bound."""
+        """Whether the model was evaluated after every iteration."""
         return self.schedule.complete
+
+    @property
+    def knows_min(self) -> bool:
+        """Whether MIN is exact, and not an upper bound."""
+        return self.schedule.knows_min
 
     @property
     def diverged(self) -> int:
@@ -92,9 +97,10 @@ class Group:
 
         If a component is not available, it is the commands that the runs recorded.
         """
-        seeds: dict[str, list[Run]] = {}  # by precision of the evaluation, which may be mixed
+        seeds: dict[tuple[str, str], list[Run]] = {}  # by evaluation, which may be mixed
         for run in self.runs:
-            seeds.setdefault(run.config.eval_precision, []).append(run)
+            evaluation = run.config.eval_precision, str(run.config.eval_schedule)
+            seeds.setdefault(evaluation, []).append(run)
         try:
             commands = [
                 own[0].config.command([run.config.seed for run in own]) for own in seeds.values()

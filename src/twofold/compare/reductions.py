@@ -23,6 +23,7 @@ class Reductions:
 
     training: tuple[str, ...]  # less training, or a different component, changes every number
     schedule: str  # with evaluations left out, MIN is an upper bound; AVG does not change
+    min_known: bool  # MIN is exact nevertheless
     images: str  # MIN on fewer images is a different quantity; AVG is on the whole test sets
     precision: str  # predictions in bf16 that audits found to be different in fp32
 
@@ -41,6 +42,7 @@ class Reductions:
         return cls(
             tuple(training),
             _schedule_words(group.schedule),
+            group.schedule.knows_min,
             f"evaluated on {_counted(config.eval_size, 'image')} per task" if fewer else "",
             _precision_words(group),
         )
@@ -52,6 +54,13 @@ class Reductions:
             return self.training
         evaluation = () if measure.whole else filter(None, (self.images, self.precision))
         return (*self.training, *evaluation)
+
+    def bound(self, metric: str) -> str:
+        """Return why a number is only a bound: when the model was evaluated; or nothing."""
+        measure = MEASURES.get(metric.rpartition(".")[2])
+        if measure is None or measure.thinned == "unaffected":
+            return ""
+        return "" if self.min_known and not measure.needs_curve else self.schedule
 
     def comparable(self, metric: str) -> bool:
         """Return whether the number means the same as a full run's (MIN perhaps as a bound)."""

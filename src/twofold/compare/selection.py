@@ -66,7 +66,7 @@ def preference(group: Group) -> tuple[object, ...]:
     config, less = group.config, Reductions.of(group)
     size = (-(config.iterations or math.inf), -(config.tasks or math.inf))
     training = (bool(less.training), *(size if less.training else ()))
-    evaluation = (not group.complete, bool(less.images), bool(less.precision))
+    evaluation = (not group.complete, not group.knows_min, bool(less.images), bool(less.precision))
     return bool(changed_plugins(group.runs[0])), *training, *evaluation, -len(group.runs)
 
 
@@ -75,12 +75,17 @@ class Shelf:
 
     Seeds that were evaluated in fp32 and in bf16 form a group, too, unless audits found
     differences. A seed that was evaluated in both counts in fp32.
+
+    curves: whether numbers are needed that follow from whole curves only. If not, seeds of all
+        schedules that know MIN exactly form a group.
     """
 
-    def __init__(self, found: Iterable[Group]) -> None:
+    def __init__(self, found: Iterable[Group], curves: bool = True) -> None:
         alike: dict[str, dict[int, Run]] = {}
         for group in found:
             apart = () if Reductions.of(group).precision else ("eval_precision",)
+            if not curves and group.knows_min and not group.replaces_evaluated:
+                apart += ("eval_schedule",)
             for run in group.runs:
                 own = alike.setdefault(f"{essence(run.config, apart)} {run.plugins}", {})
                 if run.config.seed not in own or run.config.eval_precision == "fp32":

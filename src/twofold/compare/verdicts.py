@@ -24,6 +24,7 @@ from twofold.compare.pairs import Pair, chosen, missing, pairs, with_routines
 from twofold.compare.reductions import Reductions, remarks_on
 from twofold.compare.selection import Shelf, essence
 from twofold.compare.statistics import FEWEST, MOST, NOTHING, Interval, Outcome, compare
+from twofold.evaluation.measures import MEASURES
 from twofold.experiments.config import Config, varying
 from twofold.text import counted, signed
 
@@ -114,7 +115,7 @@ def verdicts(
     study: the name or file of the study whose comparisons are primary; by default those of all
         papers' studies are.
     """
-    families = _families(pairs(Shelf(groups)), all_settings, study)
+    families = _families(pairs(_shelf(groups)), all_settings, study)
     found: list[Verdict] = []
     reached: dict[tuple[Hypothesis, str, int], Verdict] = {}  # by study and pair, too
     every = [pair for _, own in families for pair in own]
@@ -137,10 +138,15 @@ def verdicts(
 
 def unpaired(groups: Sequence[Group]) -> list[str]:
     """Return a sentence on what is missing for each method that has no partner."""
-    shelf = Shelf(groups)
+    shelf = _shelf(groups)
     paired = {essence(pair.config) for pair in pairs(shelf) if pair.differences("avg")}
     alone = {essence(g.config): g for g in with_routines(shelf) if essence(g.config) not in paired}
     return [missing(group) for group in alone.values()]
+
+
+def _shelf(groups: Sequence[Group]) -> Shelf:
+    metrics = [MEASURES[hypothesis.metric] for hypothesis in hypotheses().values()]
+    return Shelf(groups, curves=any(measure.needs_curve for measure in metrics))
 
 
 def _families(
@@ -308,8 +314,8 @@ def _reservations(verdict: Verdict, pair: Pair) -> Iterator[str]:
     remarks = remarks_on(pair, verdict.metric)
     if remarks:
         yield f"From smaller runs: {', '.join(remarks)}."
-    if verdict.metric == "min" and less.schedule:
-        yield f"Both MINs are upper bounds ({less.schedule} only), so their difference is rough."
+    if bound := less.bound(verdict.metric):
+        yield f"Both MINs are upper bounds ({bound} only), so their difference is rough."
     diverged = sum(
         bool(run.summary["diverged"])
         for group in pair

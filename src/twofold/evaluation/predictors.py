@@ -6,6 +6,8 @@ the two largest logits are close. A slower predictor recomputes the predictions 
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,6 +15,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from twofold.choices import Precision
 from twofold.models import FlatModel, View
 from twofold.models.inference import Inference
 
@@ -22,6 +25,7 @@ CLOSE_FP32 = 1e-5  # folding changes logits by about 1e-6 of the largest
 CLOSE_BF16 = 0.01  # about ten times the median error on trained networks
 FAR = 30  # margins: more than rounding in the package's networks, even on blank images
 AUDIT_EVERY = 100  # evaluations
+TRIALS = 3  # of each precision, of which the shortest time counts
 PIXELS = 50 * 32 * 32  # in a chunk in fp32
 
 
@@ -153,6 +157,21 @@ def rounded(net: View, sample: Tensor, sure: Predictor) -> Checked | None:
     if not read or not _agree(net, sample, dtype, CLOSE_BF16):
         return None
     return Checked(Inference(net, dtype), sure, chunk_size(net, sample, dtype), CLOSE_BF16)
+
+
+def times(quick: Checked, sure: Predictor, x: Tensor) -> dict[Precision, float]:
+    """Return the seconds of both precisions on images; nothing if their predictions differ."""
+
+    def timed(predict: Predictor) -> tuple[float, Tensor]:
+        best = math.inf
+        for _ in range(TRIALS):
+            start = time.perf_counter()
+            predicted = predict(x, lambda logits: logits)
+            best = min(best, time.perf_counter() - start)
+        return best, predicted
+
+    (bf16, rounded), (fp32, exact) = timed(quick), timed(sure)
+    return {"fp32": fp32, "bf16": bf16} if torch.equal(rounded, exact) else {}
 
 
 def chunk_size(net: View, sample: Tensor, dtype: torch.dtype = torch.float32) -> int:

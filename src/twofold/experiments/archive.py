@@ -44,7 +44,7 @@ ATTEMPTS = 5  # to read files that a different process is replacing
 # The columns that tables, measures, figures and the page read, and how much longer a projection
 # made the step (`norm_ratio`). All rows are kept, and no value is rounded.
 FIRST = ("iteration", "task", "projected", "norm_ratio")
-KEPT = re.compile(rf"{'|'.join(FIRST)}|(raw_)?accuracy_\d+")
+KEPT = re.compile(rf"{'|'.join(FIRST)}|(raw_)?(accuracy|lowest)_\d+")
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,10 @@ def describe(
             raise UserError(f"{name} must be a name, not {shown(value)}")
     given = {"seed": seed, "eval_schedule": schedule, "eval_size": size}
     checked = {name: known[name].value(value) for name, value in given.items()}
-    checked["eval_schedule"] = Schedule.parse(checked["eval_schedule"]).text
+    when = Schedule.parse(checked["eval_schedule"])
+    if when.exact_min:
+        raise UserError("exact-min is for twofold's own training: write dense:100:10, for instance")
+    checked["eval_schedule"] = when.text
     options_given, further = _divided(settings or {})
     defaults = {name: each.default for name, each in options(Options).items()} | UNSTATED
     text = canonical(method.strip(), benchmark, str(defaults["profile"]))

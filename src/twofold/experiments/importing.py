@@ -80,7 +80,7 @@ def import_curves(
             settings=settings,
         )
         final = _within(file, lambda t=task, a=accuracy: ends(t, a))
-        summary = summarise(config, Result(curves, final, [], True, {}, {}))
+        summary = summarise(config, Result(curves, final, [], True, {}))
         summary |= {"test_sets": tests, "made_with": {"imported_from": file.name}}
         runs.append(Run(config, summary, curves))
     return runs

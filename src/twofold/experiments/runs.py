@@ -27,7 +27,7 @@ from twofold.experiments.columns import Array, StoredColumns, read_parquet
 from twofold.experiments.config import Config, own_settings, setting_words, varying
 from twofold.experiments.naming import canonical
 from twofold.experiments.plotting import draw
-from twofold.experiments.summary import METRICS, accuracy_table
+from twofold.experiments.summary import METRICS, accuracy_table, lowest_table
 from twofold.experiments.weights import (
     END,
     State,
@@ -117,7 +117,8 @@ class Run:
 
     def _measures(self, kind: str) -> dict[str, float | None]:
         accuracy, ends = accuracy_table(self.columns, kind), self.summary[f"{kind}_after_task"]
-        return measures(self.columns["task"], accuracy, ends)
+        lowest = lowest_table(self.columns, kind)
+        return measures(self.columns["task"], accuracy, ends, lowest)
 
     @cached_property
     def gaps(self) -> list[Gap]:

@@ -77,4 +77,4 @@ def _text(config: Config, name: str) -> str:
 def results(group: Group) -> list[str]:
     """Return MIN, an upper bound if evaluations were left out, and AVG."""
     low, average = (mean_text(group.values(metric), MISSING) for metric in METRICS)
-    return [f"≤ {low}" if low != MISSING and not group.complete else low, average]
+    return [f"≤ {low}" if low != MISSING and not group.knows_min else low, average]
