@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from twofold.cli.flags import add_flags, add_seeds, given, given_filters, groups_of, seed_count
-from twofold.cli.forecast import add_dry_run, print_forecast
+from twofold.cli.forecast import add_dry_run, planned, print_forecast
 from twofold.cli.parsing import Parser
 from twofold.cli.work import add_work_flags, train
 from twofold.experiments.options import Options
@@ -53,6 +53,7 @@ def act(args: argparse.Namespace) -> int:
         for method in args.methods
         for seed in seeds
     )
+    configs = planned(configs, args)
     if args.dry_run:
         print_forecast(args.benchmark, configs, args)
         return 0

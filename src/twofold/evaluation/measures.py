@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+import scipy  # which imports its parts when they are first used
 from numpy.typing import ArrayLike, NDArray
-from scipy.ndimage import maximum_filter1d
 
 from twofold.errors import UserError
 from twofold.evaluation.metrics import average_accuracy, minimum_accuracies
@@ -413,7 +413,9 @@ def _largest_fall(curve: NDArray[np.float64], window: int) -> float:
         return np.nan
     values = np.where(known, curve, -np.inf)
     # The highest of the last `window` iterations includes this one, so a rising curve falls by 0.
-    highest = maximum_filter1d(values, window, origin=(window - 1) // 2, mode="nearest")
+    highest = scipy.ndimage.maximum_filter1d(
+        values, window, origin=(window - 1) // 2, mode="nearest"
+    )
     return float((highest - curve)[known].max())
 
 

@@ -163,7 +163,7 @@ class Estimator:
 
     def seconds(self, config: Config) -> float:
         # The seed and the learning rate do not change the time, so a grid needs few estimates.
-        key = dataclasses.replace(config, seed=0, lr=1.0).identity()
+        key = repr(dataclasses.replace(config, seed=0, lr=1.0))
         if key not in self._seconds:
             sizes, batch_norm, speed = self._speed(config)
             self._seconds[key] = speed.seconds(load_of(config, sizes, batch_norm))
@@ -186,11 +186,10 @@ class Estimator:
 
 
 def slow_precision(configs: Iterable[Config], data: Path | None) -> list[str]:
-    """Return a line for each benchmark that is slower in bf16, which was asked for, than in fp32."""
+    """Return a line for each benchmark whose runs ask for bf16 and are slower in it."""
     estimator, lines = Estimator(data), []
-    for config in {
-        each.benchmark: each for each in configs if each.eval_precision == "bf16"
-    }.values():
+    asked = {each.benchmark: each for each in configs if each.eval_precision == "bf16"}
+    for config in asked.values():
         ratio = estimator.slowdown(config)
         if ratio > NOTICEABLE:
             lines.append(

@@ -19,6 +19,7 @@ from twofold.experiments.engine import Engine, InlineEngine, sparsely
 from twofold.experiments.execution import execute, run_when_free
 from twofold.experiments.local import LocalEngine
 from twofold.experiments.options import Place, RunOptions, Work
+from twofold.experiments.plans import fit
 from twofold.experiments.progress import Display
 from twofold.experiments.runs import Run, Runs
 from twofold.experiments.store import Store
@@ -82,6 +83,9 @@ def run_all(runs: str | Study | Config | Iterable[Config | Study], **given: Any)
     work = Work(**given_options(Work, given))
     configs = listed(runs)
     store, data = Store(work.out or STORE), as_path(work.data)
+    if work.within is not None:
+        workers = work.workers or os.cpu_count() or 1
+        configs = fit(configs, work.within, workers, store, data)[-1].configs
     for name in dict.fromkeys(map(_dataset, configs)):
         if name is not None:
             datasets.load(name, data)  # once, before the workers do

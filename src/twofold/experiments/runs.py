@@ -26,7 +26,6 @@ from twofold.experiments.archive import CHECKSUMS, CURVES, Archive, is_archive
 from twofold.experiments.columns import Array, StoredColumns, read_parquet
 from twofold.experiments.config import Config, own_settings, setting_words, varying
 from twofold.experiments.naming import canonical
-from twofold.experiments.plotting import draw
 from twofold.experiments.summary import METRICS, accuracy_table, lowest_table
 from twofold.experiments.weights import (
     END,
@@ -127,6 +126,8 @@ class Run:
 
     def plot(self, task: int = 1) -> Figure:
         """Draw the accuracy on a task (the first by default) while later ones are learned."""
+        from twofold.experiments.plotting import draw  # matplotlib, which workers do not need
+
         return draw({self.config.method: [self]}, task)
 
     def weights(self, task: int | None = None) -> State:
@@ -294,6 +295,8 @@ class Runs(Sequence[Run]):
 
         Lines are means over seeds, and bands are standard errors.
         """
+        from twofold.experiments.plotting import draw
+
         differing = varying([run.config for run in self], ("method", "seed"))
         named: dict[str, list[Run]] = {}
         for run in self:

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.optimize
+import scipy  # which imports its parts when they are first used
 import torch
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -187,7 +186,7 @@ def fit_bias(logits: Array, y: Rows, old: Rows, new: Rows) -> tuple[float, float
     L_b is convex in two variables, so a trust-region Newton method finds the minimum, even where a
     full Newton step would overshoot. The old classes enter only through their log-sum-exp.
     """
-    rest, o = logsumexp(logits[:, old], axis=1), logits[:, new]
+    rest, o = scipy.special.logsumexp(logits[:, old], axis=1), logits[:, new]
     own = y[:, None] == new[None, :]  # the column of an example's class, if it is new
     if not (np.abs(rest).max() < DIVERGED and np.abs(o).max() < DIVERGED):
         return 1.0, 0.0  # there is nothing to correct in a network that diverged
@@ -195,7 +194,7 @@ def fit_bias(logits: Array, y: Rows, old: Rows, new: Rows) -> tuple[float, float
 
     def probabilities(w: Array) -> tuple[Array, Array]:
         q = w[0] * o + w[1]
-        total = np.logaddexp(rest, logsumexp(q, axis=1))
+        total = np.logaddexp(rest, scipy.special.logsumexp(q, axis=1))
         return np.exp(q - total[:, None]), total
 
     def value_and_gradient(w: Array) -> tuple[float, Array]:
