@@ -83,9 +83,9 @@ class Shelf:
     def __init__(self, found: Iterable[Group], curves: bool = True) -> None:
         alike: dict[str, dict[int, Run]] = {}
         for group in found:
-            apart = () if Reductions.of(group).precision else ("eval_precision",)
+            apart = [] if Reductions.of(group).precision else ["eval_precision"]
             if not curves and group.knows_min and not group.replaces_evaluated:
-                apart += ("eval_schedule",)
+                apart.append("eval_schedule")
             for run in group.runs:
                 own = alike.setdefault(f"{essence(run.config, apart)} {run.plugins}", {})
                 if run.config.seed not in own or run.config.eval_precision == "fp32":

@@ -146,7 +146,8 @@ def unpaired(groups: Sequence[Group]) -> list[str]:
 
 def _shelf(groups: Sequence[Group]) -> Shelf:
     metrics = [MEASURES[hypothesis.metric] for hypothesis in hypotheses().values()]
-    return Shelf(groups, curves=any(measure.needs_curve for measure in metrics))
+    curves = any(each.needs_curve and each.thinned != "unaffected" for each in metrics)
+    return Shelf(groups, curves)
 
 
 def _families(
