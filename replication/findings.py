@@ -144,7 +144,8 @@ def decided(claim: Claim, result: Comparison, seeds: int, margin: float | None) 
 
 def gap_depth() -> str:
     """Return whether the gap of full replay is larger than nothing."""
-    depths = [run.measures["gap_depth"] or 0.0 for run in runs("joint")]
+    complete = [run for run in runs("joint") if run.config.schedule.complete]
+    depths = [depth for run in complete if (depth := run.measures["gap_depth"]) is not None]
     (result,) = compare([depths])
     return f"gap depth, offline: {decided('raises', result, len(depths), None)}"
 

@@ -133,9 +133,8 @@ def test_comparisons_that_look_alike_are_told_apart() -> None:
     runs = [seeded("er", PLAIN), seeded("er", PLAIN, **small), seeded("er+gem", [81, 82, 84])]
     runs.append(seeded("er+gem", [82, 84, 83], **small))
     sentences = [v.sentence for v in verdicts(grouped(*runs)) if v.hypothesis == "H1"]
-    assert [" With memory per class 100." in sentences[0], " class 50." in sentences[1]] == [
-        True
-    ] * 2
+    assert "With" not in sentences[0]  # the primary one, as the study has it
+    assert " With memory per class 50." in sentences[1]
     assert "With" not in against([1, 2, 4]).sentence
 
 
