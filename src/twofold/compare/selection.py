@@ -71,13 +71,25 @@ def preference(group: Group) -> tuple[object, ...]:
 
 
 class Shelf:
-    """Groups by what they are. Runs that are alike form a group, whatever their profile's name."""
+    """Groups by what they are. Runs that are alike form a group, whatever their profile's name.
 
-    def __init__(self, found: Iterable[Group]) -> None:
+    Seeds that were evaluated in fp32 and in bf16 form a group, too, unless audits found
+    differences. A seed that was evaluated in both counts in fp32.
+
+    curves: whether numbers are needed that follow from whole curves only. If not, seeds of all
+        schedules that know MIN exactly form a group.
+    """
+
+    def __init__(self, found: Iterable[Group], curves: bool = True) -> None:
         alike: dict[str, dict[int, Run]] = {}
-        for run in (run for group in found for run in group.runs):
-            key = f"{essence(run.config, apart=())} {run.plugins}"
-            alike.setdefault(key, {})[run.config.seed] = run
+        for group in found:
+            apart = [] if Reductions.of(group).precision else ["eval_precision"]
+            if not curves and group.knows_min and not group.replaces_evaluated:
+                apart.append("eval_schedule")
+            for run in group.runs:
+                own = alike.setdefault(f"{essence(run.config, apart)} {run.plugins}", {})
+                if run.config.seed not in own or run.config.eval_precision == "fp32":
+                    own[run.config.seed] = run
         self._groups: dict[str, list[Group]] = {}
         for seeds in alike.values():
             group = Group(tuple(seeds[seed] for seed in sorted(seeds)))

@@ -87,13 +87,23 @@ interface Verdict {
   routine: string;
   lr: number;
   batch_size: number;
+  study: string; // empty if the comparison is exploratory
+  margin: number | null;
   seeds: number[];
   differences: number[];
   family: number;
   effect: number;
-  interval: [number, number] | null;
+  outcome: "effect" | "equivalent" | "undecided";
+  interval: [number, number] | null; // simultaneous
+  uncorrected: [number, number] | null;
   p: number | null;
   p_corrected: number | null;
+  p_equivalent: number | null;
+  detectable: number | null;
+  seeds_needed: number | null;
+  seeds_at_most: number | null;
+  evaluated: number | null;
+  evidence: "for" | "against" | "";
   sentence: string;
   commands: [string | null, string | null]; // for plain SGD, and for the routine
 }
