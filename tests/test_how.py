@@ -119,7 +119,16 @@ class Script:
         return self
 
 
-BITWISE = ["sgd", "agem", "gem", "lpr", "warmup(3)+ema(0.9)", "momentum-reset", "pcgrad+rescale"]
+BITWISE = [
+    "sgd",
+    "agem",
+    "gem",
+    "lpr",
+    "hold",
+    "warmup(3)+ema(0.9)",
+    "momentum-reset",
+    "pcgrad+rescale",
+]
 BITWISE += [
     "gem(gamma=0.1,when=always)+clip(0.5)+warmup(3)",
     "soft-gem(0.5)",

@@ -66,6 +66,11 @@ def objective_gradient(net: FlatModel, passes: list[Pass], apart: bool) -> Objec
     return ObjectiveGradient(net.gradient if g is None else g, old, means)
 
 
+def old_weight(passes: list[Pass]) -> float:
+    """Return the weight of g_old in g: the sum of the weights of terms on old data."""
+    return sum((t.weight for t in itertools.chain(*passes) if t.role == "old"), 0.0)
+
+
 def frozen_gradient(net: FlatModel, batches: list[Batch], affine: bool) -> tuple[Tensor, Tensor]:
     """Return the gradient and the value of the mean cross-entropy with batch norm frozen.
 

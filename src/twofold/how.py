@@ -178,7 +178,7 @@ class How:
         if Needs.PER_TASK in needs:
             step.references = self._reference_gradients(finite=g)
         if needs & (Needs.OLD | Needs.FROZEN_OLD):
-            step.old, step.old_loss = self._old_gradient()
+            step.old, step.old_loss, step.old_weight = self._old_gradient()
         if Needs.MEMORY in needs:
             if self._memory is None:
                 raise self._lacking(
@@ -197,7 +197,7 @@ class How:
             self._matrix = self._net.vector(past)
         for k, row in enumerate(self._matrix[:past]):
             try:
-                loss = self._gradient(self._references, (k,), row, affine=False)
+                loss, _ = self._gradient(self._references, (k,), row, affine=False)
             except (LookupError, _NoLossError) as error:
                 raise UserError(
                     f"references({k}) has no loss ({error}): does past task {k} have a memory?"
@@ -206,21 +206,22 @@ class How:
                 raise UserError(f"references({k}) is not a number: is its memory empty?")
         return self._matrix[:past]
 
-    def _old_gradient(self) -> tuple[Tensor, Tensor]:
+    def _old_gradient(self) -> tuple[Tensor, Tensor, float | None]:
+        """Return the gradient of the loss on old data, the loss, and its weight if that is told."""
         need = self._chain.needs & (Needs.OLD | Needs.FROZEN_OLD)
         if self._old is None:
             raise self._lacking(need, "the gradient of old data", "how.old(lambda: loss)")
         gradient = self._net.vector()
         try:
-            loss = self._gradient(self._old, (), gradient, affine=True)
+            loss, weight = self._gradient(self._old, (), gradient, affine=True)
         except _NoLossError as error:
             raise UserError(f"old() has no loss ({error}): is the memory empty?") from None
-        return gradient, loss
+        return gradient, loss, weight
 
     def _gradient(
         self, loss: Callable[..., Any], args: tuple[int, ...], into: Tensor, affine: bool
-    ) -> Tensor:
-        """Write the gradient of a loss into a vector, and return the loss."""
+    ) -> tuple[Tensor, float | None]:
+        """Write the gradient of a loss into a vector, and return the loss and its weight."""
         with torch.enable_grad(), self._net.frozen_batch_norm(affine):
             returned = loss(*args)
             value, weight = returned if isinstance(returned, tuple) else (returned, None)
@@ -241,8 +242,7 @@ class How:
         if weight is not None:
             into /= weight
             value = value / weight
-        found_loss: Tensor = value.detach()
-        return found_loss
+        return value.detach(), weight
 
     def _remembered(self, count: int) -> Batch:
         assert self._memory is not None

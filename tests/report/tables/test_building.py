@@ -203,6 +203,15 @@ def test_min_on_fewer_images_is_another_quantity() -> None:
     assert number(table, "er", "avg").remarks == ()
 
 
+def test_numbers_of_held_out_training_images_say_so() -> None:
+    table = study_table("main", grouped(seeded("er", [82, 84], [91, 92], validation=0.1)))
+    for metric in ("min", "avg"):
+        assert number(table, "er", metric).difference is None
+        assert number(table, "er", metric).remarks == (
+            "evaluated on 0.1 of the training images, held out",
+        )
+
+
 @pytest.mark.parametrize("different", [0, 2, 3])
 def test_bf16_counts_as_fp32_unless_audits_found_a_difference_that_counts(different: int) -> None:
     runs = seeded("er", [82, 84], [91, 92], eval_precision="bf16")
