@@ -115,7 +115,17 @@ class How:
     @property
     def log(self) -> dict[str, float]:
         """What the last step recorded: `projected`, `norm_ratio`, `unsolved` and more."""
-        return {**LOGGED, **{name: float(value) for name, value in self._log.items()}}
+        return {name: float(value) for name, value in self.recorded.items()}
+
+    @property
+    def recorded(self) -> dict[str, Tensor | float]:
+        """The same without a wait for a GPU: tensors stay where they are."""
+        return {**LOGGED, **self._log}
+
+    @property
+    def evaluates_others(self) -> bool:
+        """Whether different weights are evaluated than those that are trained (`ema`)."""
+        return self._chain.evaluates_others
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:

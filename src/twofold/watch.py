@@ -20,9 +20,9 @@ import dataclasses
 import os
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -41,6 +41,9 @@ from twofold.experiments.store import Store, Work, writing
 from twofold.experiments.summary import summarise
 from twofold.models.view import device_of
 from twofold.training import Result
+
+if TYPE_CHECKING:
+    from twofold.how import How
 
 CHECKPOINT_EVERY = 30.0  # seconds
 ROLES = ("evaluated", "raw")
@@ -102,6 +105,7 @@ class Watch:
         self._task = self._n = 0  # the task from 1, and how many of its iterations are done
         self._evaluated = self._ended = True  # the last iteration, and the current task
         self._models: dict[str, Any] = {}  # by role, as they were given last
+        self._how: How | None = None  # as it was given last
         self._latest: dict[str, list[Value]] = {}  # the values of the last evaluation by role
         self._raw: bool | None = None  # whether the trained model is a different one
         self._logged: dict[str, Tensor | float] = {}
@@ -177,21 +181,29 @@ class Watch:
             self._start(number, 0)
             self.save()
 
-    def __call__(self, model: Any, raw: Any = None) -> None:
+    def __call__(self, model: Any, raw: Any = None, how: How | None = None) -> None:
         """Count an iteration, and evaluate the model if that is due.
 
         Args:
             model: The model to evaluate, such as a moving average of the trained weights.
             raw: The trained model, if it is a different one. It is evaluated as well.
+            how: The routines of the loop. Their log is recorded with the iteration. If they have
+                different weights evaluated (`ema`), the trained weights are evaluated as well.
         """
         if self._idle:
             return
         self._check_open()
         if not self._task:
             raise UserError("call watch.task(0) before the first watch(model)")
+        if how is not None:
+            self._logged = how.recorded | self._logged
+            if how.evaluates_others:
+                if raw is not None:
+                    raise UserError("a chain with ema evaluates both weights: leave raw out")
+                raw = model
         if self._raw not in (None, raw is not None):
             raise UserError("give raw at every call of a run, or never")
-        self._raw = raw is not None
+        self._raw, self._how = raw is not None, how
         self._resume = False  # the loop is where the curves end: from here on, nothing is dropped
         self._models = {"evaluated": model} | ({} if raw is None else {"raw": raw})
         self._n += 1
@@ -248,7 +260,7 @@ class Watch:
         self._close()
 
     def _close(self) -> None:
-        self._finished, self._models = True, {}
+        self._finished, self._models, self._how = True, {}, None
         self._claim.close()
 
     def _check_open(self) -> None:
@@ -291,7 +303,8 @@ class Watch:
         start = time.perf_counter()
         try:
             for role, model in self._models.items():
-                values = self._evaluator.subset(role, model, self._task, len(self._curves))
+                with self._weights(role):
+                    values = self._evaluator.subset(role, model, self._task, len(self._curves))
                 self._latest[role] = values
         except Exception as error:  # whatever happens in the model or a measure, curves are kept
             self.save()
@@ -303,6 +316,11 @@ class Watch:
         self._curves.add_accuracies(found["evaluated"], found.get("raw"))
         self._evaluated = True
         self._evaluation += time.perf_counter() - start
+
+    def _weights(self, role: str) -> AbstractContextManager[None]:
+        """Put the weights of a role in place: routines may have different ones evaluated."""
+        how = self._how if role == "evaluated" else None
+        return nullcontext() if how is None else how.evaluated()
 
     def _end_task(self) -> None:
         """Evaluate the last iteration of a task, if that was not due, and whole test sets."""
@@ -316,7 +334,8 @@ class Watch:
             self._evaluate()
         start = time.perf_counter()
         for role, model in self._models.items():
-            self._ends[role].append(self._evaluator.whole(role, model, self._latest[role]))
+            with self._weights(role):
+                self._ends[role].append(self._evaluator.whole(role, model, self._latest[role]))
             module = bare(model)
             if isinstance(module, nn.Module):
                 self._device = str(device_of(module))
