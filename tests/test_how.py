@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -594,11 +592,23 @@ def test_vectors_of_a_borrowed_model_are_those_of_a_run():
     assert strides == [p.stride() for p in model.parameters()]
 
 
-def test_the_guides_script_runs_and_is_short(tmp_path, monkeypatch, capsys):
-    guide = (Path(__file__).parent.parent / "docs" / "how.md").read_text()
-    script = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)[0]
-    assert len(script.strip().splitlines()) < 40
-    monkeypatch.chdir(tmp_path)
-    exec(compile(script, "how.md", "exec"), {"__name__": "__main__"})
-    out = capsys.readouterr().out
-    assert re.search(r"task 2: \d+% of steps projected", out)
+def test_it_goes_on_with_a_new_optimiser():
+    """Lightning and others create one for each task; the average and the task go on."""
+    model, first, how = tiny("gem+ema(0.5)")
+    how.references(lambda k: loss_of(model, 10 + k))
+    loss_of(model, 0).backward()
+    first.step()
+    second = torch.optim.SGD(model.parameters(), lr=0.1)
+    how.use(second)
+    how.switch()
+    optimizer_alone = everything(model)
+    first.step()  # its hooks are gone
+    assert (how.task, how.iteration) == (2, 0)
+    assert not torch.equal(everything(model), optimizer_alone)
+    second.step()
+    assert (how.task, how.iteration) == (2, 1)
+    with pytest.raises(UserError, match="owns only a part of the model"):
+        how.use(torch.optim.SGD(model[0].parameters(), lr=0.1))
+    loss_of(model, 1).backward()
+    second.step()
+    assert how.iteration == 2

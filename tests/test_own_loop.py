@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.benchmarks import domain_benchmark
+from helpers.guide import run_script
 from helpers.loops import SETTINGS, TASKS, Script, everything
 
 import twofold
@@ -86,3 +87,12 @@ def test_an_average_is_not_given_twice():
     watch.task(0)
     with pytest.raises(UserError, match="a chain with ema evaluates both weights: leave raw out"):
         watch(model, raw=model, how=how)
+
+
+def test_the_guides_script_runs(tmp_path):
+    run_script("Plain PyTorch", tmp_path)
+    runs = twofold.Store(tmp_path / "runs").runs()
+    depths = {run.config.method: run.measures["gap_depth"] for run in runs}
+    assert depths["replay+gem+warmup"] < depths["replay"]
+    assert any(run.columns["projected"].any() for run in runs)
+    assert (tmp_path / "gap.png").read_bytes().startswith(b"\x89PNG")

@@ -65,7 +65,7 @@ class How:
         check_route(route, optimizer)
         check_chain(self._chain.routines, max(map(momentum_of, optimizer.param_groups)))
         _check_ranks(model, self._chain.needs)
-        self._optimizer, self._route = optimizer, route
+        self._route = route
         self._seed, self._iterations = seed, iterations
         self._net = BorrowedModel(model)
         self._g, self._matrix = self._net.vector(), self._net.vector(0)
@@ -73,12 +73,23 @@ class How:
         self._old: OldLoss | None = None
         self._memory: Callable[[int], Tensor] | None = None
         self._step: Step | None = None
-        self._changes = Changes(optimizer)
         self._own: list[Tensor | None] | None = None  # the gradients that routed ones replace
         self._log: dict[str, Tensor | float] = {}
         self.task, self.iteration = 1, 0  # the current task, and how many of its steps are done
         self._chain.start(self._net)
         self._chain.start_task(1)
+        self._attach(optimizer)
+
+    def use(self, optimizer: Optimizer) -> None:
+        """Go on with this optimiser, for loops that create a new one for each task."""
+        if optimizer is not self._optimizer:
+            _check_optimizer(optimizer, self._net.module)
+            check_route(self._route, optimizer)
+            self.remove()
+            self._attach(optimizer)
+
+    def _attach(self, optimizer: Optimizer) -> None:
+        self._optimizer, self._changes = optimizer, Changes(optimizer)
         self._handles = [
             optimizer.register_step_pre_hook(self._before),
             optimizer.register_step_post_hook(self._after),

@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from torch import Tensor, distributed, nn
 
-from twofold.curves import Curves
+from twofold.curves import ACCURACY, Curves
 from twofold.errors import UserError
 from twofold.evaluation.outside import OutsideEvaluator, Value, bare
 from twofold.evaluation.sets import Measured, digest_of, read_sets
@@ -40,6 +40,7 @@ from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, Work, writing
 from twofold.experiments.summary import summarise
 from twofold.models.view import device_of
+from twofold.options import shown
 from twofold.training import Result
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Watch:
         settings: Further settings of the loop, such as `{"lr": 0.1}`. They tell runs apart.
         higher_is_better: Whether higher values of the functions are better. If not, values are
             recorded with a minus sign, so that higher is better in every table and figure.
+        measure: A word for what the functions return, such as `reward`, for axes.
         resume: Continue the curves of a run that was interrupted.
         checkpoint_every: The seconds between two checkpoints of the curves.
     """
@@ -83,6 +85,7 @@ class Watch:
         seed: int = 0,
         settings: Mapping[str, Any] | None = None,
         higher_is_better: bool = True,
+        measure: str = "value",
         resume: bool = False,
         checkpoint_every: float = CHECKPOINT_EVERY,
     ) -> None:
@@ -90,12 +93,16 @@ class Watch:
             seed_all(0)  # a Dataset may draw: so it draws the same whenever it is read here
             sets = read_sets(tests)
             own = digest_of(sets)
+        if not isinstance(measure, str) or not measure.strip():
+            raise UserError(f"measure must be a word, not {shown(measure)}")
         if not higher_is_better and not any(isinstance(one, Measured) for one in sets):
             raise UserError("a higher accuracy is better: higher_is_better is for functions")
         self.config: Config = describe(
             benchmark, method, seed, own=own, schedule=schedule, size=size, settings=settings
         )
         self._names = [one.name for one in sets]
+        word = measure if higher_is_better else f"−{measure}"
+        self._quantities = [word if isinstance(one, Measured) else ACCURACY for one in sets]
         self._higher_is_better, self._resume = higher_is_better, resume
         self._every = checkpoint_every
         self._schedule = self.config.schedule
@@ -382,6 +389,8 @@ class Watch:
         summary = summarise(config, result) | {"test_sets": self._names[: self._task]}
         if not self._higher_is_better:
             summary["higher_is_better"] = False
+        if {*self._quantities} != {ACCURACY}:
+            summary["quantities"] = self._quantities[: self._task]
         return Run(config, summary, columns)
 
 
