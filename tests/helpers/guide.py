@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+import io
 import re
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -17,13 +17,7 @@ def run_script(title: str, folder: Path) -> float:
     code = re.findall(rf"^## {title}\n.*?^```python\n(.*?)^```", text, re.M | re.S)[0]
     assert len(code.splitlines()) < 40
     (folder / "script.py").write_text(code)
-    done = subprocess.run(
-        [sys.executable, "script.py"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    return float(done.stdout.split()[-1])
+    said = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(said):
+        runpy.run_path("script.py", run_name="__main__")
+    return float(said.getvalue().split()[-1])
