@@ -19,6 +19,7 @@ from twofold.routines import Clip, Gem, Needs, Routine, Step, Warmup
 from twofold.settings import Settings
 from twofold.training import Training
 
+
 @pytest.fixture(autouse=True)
 def one_thread():
     threads = torch.get_num_threads()

@@ -14,11 +14,11 @@ import twofold
 from twofold import How, Watch
 
 pytest.importorskip("avalanche", reason="Avalanche is in the second environment")
-from avalanche.benchmarks import split_online_stream, tensors_benchmark  # noqa: E402
-from avalanche.training import Replay  # noqa: E402
-from avalanche.training.plugins import EvaluationPlugin  # noqa: E402
+from avalanche.benchmarks import split_online_stream, tensors_benchmark
+from avalanche.training import Replay
+from avalanche.training.plugins import EvaluationPlugin
 
-from twofold.adapters.avalanche import TwofoldPlugin, sets_of  # noqa: E402
+from twofold.adapters.avalanche import TwofoldPlugin, sets_of
 
 X = torch.randn(80, 6, generator=torch.Generator().manual_seed(0))
 PARTS = [(X.roll(2 * k, 1), (X[:, 0] > 0).long()) for k in range(2)]

@@ -104,9 +104,7 @@ def test_it_is_a_plain_loop_with_both(tmp_path):
 
 def test_watching_changes_nothing(tmp_path):
     watch = watched()
-    assert torch.equal(
-        weights(fit(TwofoldCallback(watch), tmp_path)), weights(fit(None, tmp_path))
-    )
+    assert torch.equal(weights(fit(TwofoldCallback(watch), tmp_path)), weights(fit(None, tmp_path)))
     assert len(watch.finish().accuracy) == 12
 
 

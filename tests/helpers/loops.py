@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from helpers.benchmarks import domain_benchmark
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from helpers.benchmarks import domain_benchmark
 from twofold import How, Watch
 from twofold.memory import Memory
 from twofold.method import Method
