@@ -613,3 +613,32 @@ def test_it_goes_on_with_a_new_optimiser():
     loss_of(model, 1).backward()
     second.step()
     assert how.iteration == 2
+
+
+@pytest.mark.parametrize("chain", ["gem", "agem", "lpr"])
+def test_after_a_refused_step_nothing_is_lost(chain):
+    """What is missing is given, and the same step is done as if it had been there."""
+
+    def given(how: How, model: nn.Module) -> None:
+        how.references(lambda k: loss_of(model, 10))
+        how.old(lambda: loss_of(model, 10))
+        how.memory(lambda n: batch(10)[0])
+
+    found = []
+    for early in (True, False):
+        model, optimizer, how = tiny(chain, momentum=0.9)
+        loss_of(model, 0).backward()
+        optimizer.step()
+        how.switch()
+        if early:
+            given(how, model)
+        else:
+            before = everything(model)
+            with pytest.raises(UserError, match=f"{chain} needs"):
+                optimizer.step()
+            assert torch.equal(everything(model), before)
+            assert how.iteration == 0
+            given(how, model)
+        optimizer.step()
+        found.append(everything(model))
+    assert torch.equal(*found)

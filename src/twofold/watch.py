@@ -30,7 +30,7 @@ from torch import Tensor, distributed, nn
 
 from twofold.curves import ACCURACY, Curves
 from twofold.errors import UserError
-from twofold.evaluation.outside import OutsideEvaluator, Value, bare
+from twofold.evaluation.outside import OutsideEvaluator, Value, bare, stacked
 from twofold.evaluation.sets import Measured, digest_of, read_sets
 from twofold.evaluation.untouched import kept_random_states, seed_all
 from twofold.experiments import checkpoints
@@ -319,7 +319,7 @@ class Watch:
                 where = f"after iteration {self._n} of task {self._task - 1}"
                 raise UserError(f"{error} ({where}; the curves so far are kept)") from error
             raise
-        found = {role: _stacked(values) for role, values in self._latest.items()}
+        found = {role: stacked(values) for role, values in self._latest.items()}
         self._curves.add_accuracies(found["evaluated"], found.get("raw"))
         self._evaluated = True
         self._evaluation += time.perf_counter() - start
@@ -400,9 +400,3 @@ def _rank() -> int:
         return distributed.get_rank()
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1  # set by torchrun
     return int(os.environ.get("RANK", "0")) if several else 0
-
-
-def _stacked(values: list[Value]) -> Tensor:
-    devices = [value.device for value in values if isinstance(value, Tensor)]
-    device = devices[0] if devices else torch.device("cpu")
-    return torch.stack([torch.as_tensor(value, device=device).float() for value in values])
