@@ -8,7 +8,7 @@ TSC := $(NODE)/node_modules/.bin/tsc
 SCRIPTS := src/twofold/report/page/scripts/jsconfig.json --incremental --tsBuildInfoFile $(NODE)/scripts.tsbuildinfo
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-adapters lint lint-scripts fmt bench documents clean
+.PHONY: demo test test-adapters lint lint-scripts fmt bench bench-peers documents clean
 
 # Three methods on real Rotated MNIST, shortened: about two minutes on two cores.
 demo: .venv/.package
@@ -40,6 +40,10 @@ fmt: .venv/.tools
 
 bench: .venv/.package
 	$(BIN)/python bench
+
+# Against Avalanche, in the adapters' environment.
+bench-peers: .venv/.peers
+	$(PEERS)/bin/python bench --only peers --json bench-peers.json
 
 # The tables and pictures in README.md, docs/ and replication/, from the runs in replication/runs/.
 documents: .venv/.package
