@@ -144,8 +144,10 @@ class Avalanche:
             evaluator=EvaluationPlugin(metrics, loggers=[]),
             **given,
         )
+        self.strategy.train_epochs = 0  # past tasks only fill the memory
         for experience in past:
             self.strategy.train(experience)
+        self.strategy.train_epochs = 1
         for plugin in self.strategy.plugins:  # the timed task is repeated, and never stored
             if isinstance(plugin, ReplayPlugin):
                 plugin.storage_policy.update = lambda *_, **__: None
