@@ -16,7 +16,7 @@ from twofold.report.figures import gap_figure, select_runs
     [
         ({"lr": 0.01}, r"er's runs differ in lr \(0\.01, 0\.1\): choose one with the option lr"),
         ({"batch_size": 10}, r"in batch size \(10, 128\): choose one with the option batch_size"),
-        ({"optimizer": "adam", "momentum": 0.5}, r"in optimizer \(adam, sgd\): choose one with the"),
+        ({"optimizer": "adam", "momentum": 0.5}, r"in optimizer \(adam, sgd\): choose one"),
         ({"momentum": 0.5}, r"in momentum \(0\.5, 0\.9\): put them in separate folders"),
         ({"profile": "published"}, r"in profile \(paper, published\): choose one with the"),
     ],
