@@ -5,14 +5,12 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 import torch
-from helpers.benchmarks import class_benchmark
+from helpers.passes import BENCHMARKS, batch, joined, joint_passes, network, with_and_without_norm
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from twofold.benchmarks import Batch
 from twofold.gradients import frozen_gradient, objective_gradient
 from twofold.method import Method
 from twofold.models import FlatModel
@@ -23,39 +21,7 @@ from twofold.objectives.finetune import Finetune
 from twofold.objectives.joint import Joint
 from twofold.routines import Needs, Routine, Step
 from twofold.settings import Settings
-from twofold.training import Training, initialised
-
-BENCHMARKS = {norm: class_benchmark(norm=norm) for norm in (False, True)}
-
-
-with_and_without_norm = pytest.mark.parametrize("norm", [False, True], ids=["plain", "norm"])
-
-
-def network(norm: bool) -> tuple[FlatModel, nn.Module]:
-    """A network that has seen some images, and an ordinary module that equals it."""
-    benchmark = BENCHMARKS[norm]
-    net = initialised(benchmark, 0, torch.device("cpu"))
-    for k in range(5):
-        net(benchmark.train.batch(np.arange(20 * k, 20 * k + 20)).x)
-    plain = benchmark.model()
-    plain.load_state_dict(net.module.state_dict())
-    return net, plain
-
-
-def batch(norm: bool, task: int, count: int) -> Batch:
-    return BENCHMARKS[norm].train.batch(BENCHMARKS[norm].tasks[task - 1].train[:count])
-
-
-def joined(batches: list[Batch]) -> Batch:
-    return Batch(*(torch.cat(parts) for parts in zip(*batches, strict=True)))
-
-
-def joint_passes(norm: bool, net: FlatModel) -> tuple[list[Batch], list[list[Term]]]:
-    """Joint's passes in task 3 with 8 examples of each task, and those examples."""
-    objective = Joint()
-    objective.start(BENCHMARKS[norm], net, seed=0)
-    batches = [batch(norm, task, 8) for task in (1, 2, 3)]
-    return batches, objective.passes(Draw(3, 1, batches[2], joined(batches[:2])))
+from twofold.training import Training
 
 
 def vector(plain: nn.Module, loss: Tensor) -> Tensor:

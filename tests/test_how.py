@@ -20,14 +20,6 @@ from twofold.settings import Settings
 from twofold.training import Training
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def weights_of_a_run(method: str, norm: bool, **options: object) -> tuple[list[Tensor], Training]:
     """The weights, and the buffers of batch norm, after every iteration of a run."""
     settings = Settings(**{**vars(SETTINGS), **options})  # type: ignore[arg-type]

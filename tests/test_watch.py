@@ -781,6 +781,20 @@ def test_an_error_in_a_measure_is_the_users_and_the_curves_are_kept(tmp_path):
     assert (watch._work.folder / "checkpoint.pt").exists()
 
 
+def test_curves_of_a_different_run_are_not_continued(tmp_path, capsys):
+    places = []
+    for seed in (1, 2):
+        watch = watched(out=tmp_path, seed=seed)
+        watch.task(0)
+        watch(network())
+        watch.close()
+        places.append(watch._work.checkpoint)
+    places[0].write_bytes(places[1].read_bytes())
+    again = watched(out=tmp_path, seed=1, resume=True)
+    assert again.position == (-1, 0)
+    assert "begins anew: its checkpoint belongs to a different run" in capsys.readouterr().err
+
+
 def test_a_model_that_changes_its_size_is_refused_and_a_function_takes_it():
     net = network()
     watch = watched()

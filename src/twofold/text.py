@@ -1,10 +1,15 @@
-"""Numbers as text, in the same form in every table, sentence and figure."""
+"""Numbers and names as text, in the same form in every table, sentence and figure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 MINUS, EMPTY = "−", "–"
+
+
+def inert(text: str) -> str:
+    """Return a text with everything that a terminal would act on written out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def value_text(mean: float, error: float | None, decimals: int = 1) -> str:

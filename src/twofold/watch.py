@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -128,7 +129,15 @@ class Watch:
             self._store = Store(out)
             self._work = self._claimed(self._store)
             if resume:
-                self._restore(checkpoints.read(self._work.checkpoint))
+                self._restore(self._read(self._work))
+
+    def _read(self, work: Work) -> dict[str, Any] | None:
+        """Return the state of an earlier attempt; say why if it cannot be used."""
+        run = self.config.identity()
+        state = checkpoints.read(work.checkpoint, run=run, refused=work.refuse)
+        if work.refused:
+            print(f"{self._name} begins anew: {work.refused}", file=sys.stderr)
+        return state
 
     def _claimed(self, store: Store) -> Work:
         """Take the run's place in the store, or say why that is not possible."""
@@ -239,7 +248,8 @@ class Watch:
         if self._work is None or self._finished:
             return
         with writing(self._work.folder):
-            checkpoints.write(self._work.checkpoint, self._state())
+            run = self.config.identity()
+            checkpoints.write(self._work.checkpoint, self._state(), run)
         self._saved = time.monotonic()
 
     def finish(self) -> Run:
@@ -383,7 +393,7 @@ class Watch:
         finite = self._finite and not np.isinf(columns["loss"].astype(float)).any()
         seconds = {"training": max(training, 0.0), "evaluation": self._evaluation}
         ends = self._ends["evaluated"], self._ends["raw"]
-        result = Result(columns, *ends, bool(finite), seconds, {})
+        result = Result(columns, *ends, bool(finite), seconds)
         fewer = None if self._task == len(self._names) else self._task
         config = dataclasses.replace(self.config, tasks=fewer, device=self._device)
         summary = summarise(config, result) | {"test_sets": self._names[: self._task]}

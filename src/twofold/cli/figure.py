@@ -52,7 +52,7 @@ def act(args: argparse.Namespace) -> None:
     kind = find_kind(args.kind)
     output = args.output or Path(f"{args.benchmark}-{args.mode}-{kind.name}.png")
     check_format(output)
-    runs = Store(args.runs).runs() if args.runs.is_dir() else []
+    runs = Store(args.runs).runs(curves=True) if args.runs.is_dir() else []
     if not runs:
         command = kind.command(args.benchmark, args.mode, args.profile)
         raise no_runs(args.runs, command)

@@ -18,7 +18,7 @@ from twofold.cli.flags import (
 from twofold.cli.output import no_runs
 from twofold.cli.parsing import Parser, folder
 from twofold.errors import UserError, unknown
-from twofold.text import counted
+from twofold.text import counted, inert
 
 if TYPE_CHECKING:
     from twofold.experiments.runs import Run
@@ -83,7 +83,7 @@ def act(args: argparse.Namespace) -> int:
     if not args.runs.is_dir():
         raise no_runs(args.runs, "twofold run")
     store = Store(args.runs)
-    there = _all(store) if args.action == "verify" else [_found(run) for run in store.runs()]
+    there = _all(store) if args.action == "verify" else _readable(store, args.action)
     if not there:
         raise no_runs(args.runs, "twofold run")
     chosen = _named(_filtered(there, args), args)
@@ -96,9 +96,10 @@ def act(args: argparse.Namespace) -> int:
     return _print(chosen, args)
 
 
-def _found(run: Run) -> Found:
-    assert run.folder is not None  # it comes from a store
-    return Found(run.folder, run)
+def _readable(store: Store, action: str) -> list[Found]:
+    """Return the runs that can be read; their curves as well if the action needs them."""
+    runs = store.runs(curves=action in ("show", "export"))
+    return [Found(run.folder, run) for run in runs if run.folder is not None]
 
 
 def _all(store: Store) -> list[Found]:
@@ -157,7 +158,7 @@ def _is(found: Found, name: str) -> bool:
 def _verify(store: Store, places: list[Path]) -> int:
     damaged = store.damaged(places)
     for place, why in damaged.items():
-        print(f"{place}: {why}")
+        print(f"{inert(str(place))}: {why}")
     sound = len(places) - len(damaged)
     verb = "matches its checksums" if sound == 1 else "match their checksums"
     print(f"{sound} of {counted(len(places), 'run')} {verb}")

@@ -145,7 +145,7 @@ def _effect(pair: Pair, metric: str, result: Comparison) -> Effect:
         code,
         seeds,
         **result._asdict(),
-        bound=less.schedule if metric == "min" else "",
+        bound=less.bound(metric),
         remarks=remarks_on(pair, metric),
         comparable=all(Reductions.of(group).comparable(metric) for group in pair),
         commands=(pair.text.command(), pair.code.command()),

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from twofold.errors import UserError
 from twofold.evaluation.schedule import Schedule
 from twofold.experiments.config import Config
 from twofold.experiments.runs import Run
@@ -48,8 +47,13 @@ class Group:
 
     @property
     def complete(self) -> bool:
-        """Whether the model was evaluated after every iteration; if not, MIN is an upper bound."""
+        """Whether the model was evaluated after every iteration."""
         return self.schedule.complete
+
+    @property
+    def knows_min(self) -> bool:
+        """Whether MIN is exact, and not an upper bound."""
+        return self.schedule.knows_min
 
     @property
     def diverged(self) -> int:
@@ -79,16 +83,11 @@ class Group:
         return mean_and_error(values)[1] if values else None
 
     def command(self) -> str | None:
-        """Return the command that trains all seeds; None for a user's own tensors.
+        """Return the command that trains all seeds, from the configuration alone; None if none can.
 
-        If a component is not available, it is the commands that the runs recorded.
+        What a summary records as its command is never shown: a stranger may have written it.
         """
-        try:
-            command = self.config.command(self.seeds)
-        except UserError:  # a component that is not available here
-            command = None
-        recorded = [run.summary.get("command") or "" for run in self.runs]
-        return command or (" && ".join(recorded) if all(recorded) else None)
+        return self.config.command(self.seeds)
 
 
 def groups(runs: Iterable[Run]) -> list[Group]:
@@ -96,7 +95,7 @@ def groups(runs: Iterable[Run]) -> list[Group]:
     alike: dict[str, list[Run]] = {}
     for run in runs:
         config = dataclasses.replace(run.config, seed=0)
-        alike.setdefault(f"{config.profile} {config.identity()} {run.plugins}", []).append(run)
+        alike.setdefault(f"{config.profile} {config.identity(run.plugins)}", []).append(run)
     return [Group(tuple(sorted(own, key=lambda run: run.config.seed))) for own in alike.values()]
 
 

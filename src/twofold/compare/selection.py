@@ -67,7 +67,7 @@ def preference(group: Group) -> tuple[object, ...]:
     config, less = group.config, Reductions.of(group)
     size = (-(config.iterations or math.inf), -(config.tasks or math.inf))
     training = (bool(less.training), *(size if less.training else ()))
-    evaluation = (not group.complete, bool(less.images), bool(less.precision))
+    evaluation = (not group.complete, not group.knows_min, bool(less.images), bool(less.precision))
     return bool(changed_plugins(group.runs[0])), *training, *evaluation, -len(group.runs)
 
 

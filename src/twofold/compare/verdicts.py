@@ -233,8 +233,8 @@ def _reservations(verdict: Verdict, pair: Pair) -> Iterator[str]:
     remarks = remarks_on(pair, verdict.metric)
     if remarks:
         yield f"From smaller runs: {', '.join(remarks)}."
-    if verdict.metric == "min" and less.schedule:
-        yield f"Both MINs are upper bounds ({less.schedule} only), so their difference is rough."
+    if bound := less.bound(verdict.metric):
+        yield f"Both MINs are upper bounds ({bound} only), so their difference is rough."
     diverged = sum(
         bool(run.summary["diverged"])
         for group in pair

@@ -82,7 +82,7 @@ def import_curves(
             settings=settings,
         )
         final = _within(file, lambda t=task, a=accuracy: ends(t, a))
-        summary = summarise(config, Result(curves, final, [], True, {}, {}))
+        summary = summarise(config, Result(curves, final, [], True, {}))
         summary |= {"test_sets": tests, "made_with": {"imported_from": file.name}}
         if measure != ACCURACY:
             summary["quantities"] = [measure] * len(final)

@@ -120,6 +120,8 @@ class StoredWeights(Mapping[str, State]):
         if name not in list(self):
             raise KeyError(name)
         path = self._folder / FOLDER / f"{name}{SUFFIX}"
+        if path.is_symlink() or path.parent.is_symlink():
+            raise UserError(f"{path} is a symbolic link, which is not followed")
         try:
             sums = json.loads((self._folder / self._checksums).read_text())
             if sums[f"{FOLDER}/{path.name}"] != files.digest(path):

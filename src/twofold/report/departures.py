@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from twofold.compare.departures import LIMITS, Effect, explained
 from twofold.report.rendering import Renderer
-from twofold.report.text import csv_text, markdown_table
+from twofold.report.text import csv_text, inert_markdown, markdown_table
 from twofold.text import EMPTY, p_text, signed, value_text
 
 
@@ -25,7 +25,7 @@ def _markdown(effects: Sequence[Effect]) -> str:
         ps = [p_text(each.p), p_text(each.p_corrected)]
         lines.append([*place, each.metric.upper(), *result, *ps])
     below = "\n".join(f"- {text}" for text in (*explained(effects), *LIMITS))
-    return f"{markdown_table(lines, left=7)}\n\n{below}\n"
+    return inert_markdown(f"{markdown_table(lines, left=7)}\n\n{below}\n")
 
 
 def _csv(effects: Sequence[Effect]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from twofold.compare.hypotheses import hypotheses
 from twofold.compare.verdicts import Findings, Verdict
 from twofold.report.rendering import Renderer
-from twofold.report.text import csv_text, markdown_table
+from twofold.report.text import csv_text, inert_markdown, markdown_table
 from twofold.text import EMPTY, p_text, signed, stated
 
 
@@ -19,7 +19,7 @@ def _markdown(findings: Findings) -> str:
         families.setdefault((verdict.hypothesis, verdict.profile), []).append(verdict)
     parts = [_family(own) for own in families.values()]
     parts.append("\n".join(f"- {text}" for text in (*findings.limits, *findings.unpaired)))
-    return "\n\n".join(parts) + "\n"
+    return inert_markdown("\n\n".join(parts) + "\n")
 
 
 def _family(own: Sequence[Verdict]) -> str:

@@ -179,7 +179,7 @@ def _number(
     less = [Reductions.of(group) for group in groups]
     return dataclasses.replace(
         number,
-        bound=less[0].schedule if metric.thinned else "",
+        bound=less[0].bound(metric.name),
         remarks=remarks_on(groups, metric.name),
         comparable=metric.portable and all(each.comparable(metric.name) for each in less),
         used=(section, column.method) in used,

@@ -28,6 +28,7 @@ interface Group {
   objective: string;
   routine: string;
   complete: boolean; // evaluated after every iteration
+  knowsMin: boolean; // MIN is exact, and not an upper bound
   command: string | null;
   ends: number[]; // iterations completed at the end of each task
   quantities: string[]; // what was measured on each task: "accuracy"
