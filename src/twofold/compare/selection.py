@@ -30,7 +30,8 @@ from twofold.statistics import mean_and_error
 from twofold.text import stated
 
 SMALLER = tuple(name for name, each in options(Config).items() if each.reduces)
-NARROWERS = ("lr", "batch_size", "iterations")  # settings that `select_runs` can choose by
+# Settings that `select_runs` can choose by.
+NARROWERS = ("optimizer", "lr", "batch_size", "iterations")
 
 Pick = Callable[[Sequence[Run]], list[Run]]
 
@@ -251,7 +252,9 @@ def method_groups(runs: Sequence[Run]) -> list[Group]:
     if not runs:
         raise UserError("a figure needs at least one run")
     _check_alike(runs, ("benchmark", "mode", "profile"), "the runs")
-    known = (*runs[0].config.decisive(), "plugins", *own_settings(run.config for run in runs))
+    # The optimiser comes first, since its own learning rate and momentum follow from it.
+    further = own_settings(run.config for run in runs)
+    known = ("optimizer", *runs[0].config.decisive(), "plugins", *further)
     decisive = [name for name in known if name not in ("seed", "settings", *SMALLER)]
     methods: dict[str, list[Group]] = {}
     for group in sorted(groups(runs), key=preference):

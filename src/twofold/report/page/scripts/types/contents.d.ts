@@ -31,6 +31,7 @@ interface Group {
   knowsMin: boolean; // MIN is exact, and not an upper bound
   command: string | null;
   ends: number[]; // iterations completed at the end of each task
+  quantities: string[]; // what was measured on each task: "accuracy"
   mean: PackedCurve[]; // a curve per task
   gaps: Gap[];
   measures: Record<string, Value | null>;
@@ -49,7 +50,7 @@ interface SeedRun {
 /** Numbers of four bytes, little-endian, as base64. */
 interface PackedCurve {
   x: string; // iterations, as integers
-  y: string; // accuracies in percent
+  y: string; // values, accuracies in percent
   error?: string; // standard errors, if there are several seeds
 }
 
