@@ -2,7 +2,7 @@
 
 Prints the table of the results in search.jsonl. With `--train`, trains the rows that are missing
 there: task 1 once with ER, then each method for 300 iterations of task 2; and for task 3 from the
-weights that `er+hold(damping=0)` has after the whole of task 2. Seed 7 is none of the reported ones.
+weights that `er+hold(damping=0)` has after the whole of task 2. Seed 7 is not a reported one.
 """
 
 from __future__ import annotations

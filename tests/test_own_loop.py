@@ -39,7 +39,8 @@ def sets_of(benchmark: Benchmark) -> dict[str, Any]:
 def script(chain: str, norm: bool, out: Path | None = None) -> tuple[Run, Script]:
     """Run a plain script with both halves."""
     _, routines = Method.parse(f"er+{chain}").make()
-    loop = Script(chain, norm, apart=Needs.OLD in needs_of(routines))
+    old = Needs.OLD in needs_of(routines)
+    loop = Script(chain, norm, apart=old and not norm, retain=old)
     names: dict[str, Any] = {"benchmark": "toy", "method": f"er+{chain}", "seed": SETTINGS.seed}
     tests = sets_of(loop.benchmark)
     watch = Watch(tests, schedule=SCHEDULE, size=SIZE, out=out, **names)
