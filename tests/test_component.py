@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.benchmarks import class_benchmark, domain_benchmark
+from helpers.training import Recorder
 from torch.nn import functional as F
 
 import twofold
@@ -102,20 +103,6 @@ def test_a_cell_of_a_notebook_may_be_run_again():
 
 
 ITERATIONS, B = 6, 8
-
-
-class NeedsBoth(Routine):
-    """Asks for the old gradient and for one a past task; no name, so in no registry."""
-
-    needs = Needs.OLD | Needs.PER_TASK
-
-    def start(self, net):
-        self.seen: list[tuple[int, bool, int]] = []
-
-    def direct(self, g, step):
-        rows = 0 if step.references is None else len(step.references)
-        self.seen.append((step.task, step.old is not None, rows))
-        return g
 
 
 @pytest.fixture(autouse=True)
@@ -313,5 +300,5 @@ def test_an_objective_of_your_own_is_optimised():
 
 
 def test_a_component_without_a_name_is_in_no_registry():
-    assert NeedsBoth not in Routine.known.values()
+    assert Recorder not in Routine.known.values()
     assert {"ramp", "average", "mine"} <= set(Routine.known)

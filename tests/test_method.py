@@ -377,6 +377,7 @@ def test_the_nearest_spelling_of_a_keyword_is_offered():
         (lambda: Er() + 0.5, "0.5"),
         (lambda: Er() + None, "None"),
         (lambda: Er() + Gem, "the class Gem: write Gem()"),
+        (lambda: Er + Gem(), "the class Er: write Er()"),
         (lambda: Er() + Gem() + Clip, "the class Clip: write Clip()"),
         (lambda: configure("rotated-mnist", Er), "the class Er: write Er()"),
         (lambda: configure("rotated-mnist", 3), "3"),

@@ -26,14 +26,6 @@ NAMES = ["nesterov", "adam", "adam(route=first)", "adamw(weight_decay=0.1)", "rm
 NAMES += ["rmsprop(momentum=0.5,route=first)", "sgd(weight_decay=0.01)", "adagrad", "nadam"]
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def made(optimizer: str, method: str = "er+gem", norm: bool = True, **options) -> Training:
     settings = Settings(**{**SMALL, "optimizer": optimizer, **options})
     return Training(domain_benchmark(norm=norm), *Method.parse(method).make(), settings)

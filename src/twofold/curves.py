@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+ACCURACY = "accuracy"  # what is measured, unless a run says otherwise
+
 Columns = dict[str, NDArray[np.generic]]
 
 # The columns recorded at every iteration, each with its value if a method records none.
@@ -54,16 +56,19 @@ class Curves:
         self._accuracies.append({})
         self._length += 1
 
-    def add_accuracies(self, accuracies: Tensor, raw: Tensor | None = None) -> None:
+    def add_accuracies(
+        self, accuracies: Tensor, raw: Tensor | None = None, kind: str = "accuracy"
+    ) -> None:
         """Add the accuracies on the tasks seen so far, after the iteration that was added last.
 
         raw: the accuracies of the trained weights, if different weights are evaluated.
+        kind: `accuracy`, or `lowest` for the lowest ones so far on the tasks before this one.
         """
-        found = {"accuracy": _read_all(accuracies)}
+        found = {kind: _read_all(accuracies)}
         if raw is not None:
-            found["raw_accuracy"] = _read_all(raw)
+            found[f"raw_{kind}"] = _read_all(raw)
         if self._accuracies:
-            self._accuracies[-1] = found
+            self._accuracies[-1] |= found
         else:  # the iteration was read meanwhile, for a checkpoint
             self._amend(found)
 
@@ -91,6 +96,12 @@ class Curves:
             joined[name] = np.concatenate(parts)
         joined["task"] = joined["task"].astype(np.int16)
         return joined
+
+    def last(self, kind: str) -> list[float]:
+        """Return the accuracies of the last iteration, task by task, NaN where there are none."""
+        columns = self.columns() if self._length else {}
+        names = (f"{kind}_{k}" for k in range(1, self._tasks + 1))
+        return [float(columns[name][-1]) for name in names if name in columns]
 
     def state(self) -> Columns:
         columns = self.columns()

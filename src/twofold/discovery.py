@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import pkgutil
@@ -24,6 +25,17 @@ def import_all(package: str, path: Iterable[str]) -> None:
 def exported(kind: type[Component]) -> dict[str, type[Component]]:
     """Return the classes of the package's own components of a kind, by their Python names."""
     return {cls.__name__: cls for cls in kind.known.values()}
+
+
+@functools.cache
+def sources_digest(package: Path = Path(__file__).parent) -> str:
+    """Return a digest of the package's Python files: two versions of one name may differ."""
+    found = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        found.update(
+            f"{file.relative_to(package).as_posix()} {_digest(file.read_bytes())}".encode()
+        )
+    return found.hexdigest()[:10]
 
 
 def import_file(path: str) -> None:
@@ -56,8 +68,15 @@ def plugin_digest(path: str) -> str:
 
     The digest is empty if there is no such file.
     """
-    executed: str | None = getattr(sys.modules.get(module_of(path)), "__digest__", None)
-    return executed or _digest_now(path)
+    return executed_digest(path) or _digest_now(path)
+
+
+def executed_digest(path: str) -> str:
+    """Return the digest of a plugin's text as it was executed in this process, or nothing.
+
+    It opens no file, so the path may come from a stranger's store.
+    """
+    return getattr(sys.modules.get(module_of(path)), "__digest__", "")
 
 
 def changed_since_import(path: str) -> bool:

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+_ENDLESS = re.compile(r"\S{300,}")
 
 
 class UserError(ValueError):
     """A mistake in the input. The message states what is wrong and what would be right."""
+
+    def __init__(self, message: str = "") -> None:
+        """Cut words that nobody could read, such as a number of thousands of digits."""
+        super().__init__(_ENDLESS.sub(lambda word: f"{word[0][:60]}...", message))
+
+
+class MissingDataError(UserError):
+    """A dataset that is not on this machine and cannot be fetched."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:

@@ -21,6 +21,7 @@ from torch.optim import Optimizer
 
 from twofold.benchmarks import Batch
 from twofold.chain import Chain
+from twofold.closures import Closure, NoLosses
 from twofold.compatibility import check_chain
 from twofold.curves import RECORDED
 from twofold.errors import UserError
@@ -65,7 +66,7 @@ class How:
         check_route(route, optimizer)
         check_chain(self._chain.routines, max(map(momentum_of, optimizer.param_groups)))
         _check_ranks(model, self._chain.needs)
-        self._optimizer, self._route = optimizer, route
+        self._route = route
         self._seed, self._iterations = seed, iterations
         self._net = BorrowedModel(model)
         self._g, self._matrix = self._net.vector(), self._net.vector(0)
@@ -73,12 +74,23 @@ class How:
         self._old: OldLoss | None = None
         self._memory: Callable[[int], Tensor] | None = None
         self._step: Step | None = None
-        self._changes = Changes(optimizer)
         self._own: list[Tensor | None] | None = None  # the gradients that routed ones replace
         self._log: dict[str, Tensor | float] = {}
         self.task, self.iteration = 1, 0  # the current task, and how many of its steps are done
         self._chain.start(self._net)
         self._chain.start_task(1)
+        self._attach(optimizer)
+
+    def use(self, optimizer: Optimizer) -> None:
+        """Go on with this optimiser, for loops that create a new one for each task."""
+        if optimizer is not self._optimizer:
+            _check_optimizer(optimizer, self._net.module)
+            check_route(self._route, optimizer)
+            self.remove()
+            self._attach(optimizer)
+
+    def _attach(self, optimizer: Optimizer) -> None:
+        self._optimizer, self._changes = optimizer, Changes(optimizer)
         self._handles = [
             optimizer.register_step_pre_hook(self._before),
             optimizer.register_step_post_hook(self._after),
@@ -115,7 +127,17 @@ class How:
     @property
     def log(self) -> dict[str, float]:
         """What the last step recorded: `projected`, `norm_ratio`, `unsolved` and more."""
-        return {**LOGGED, **{name: float(value) for name, value in self._log.items()}}
+        return {name: float(value) for name, value in self.recorded.items()}
+
+    @property
+    def recorded(self) -> dict[str, Tensor | float]:
+        """The same without a wait for a GPU: tensors stay where they are."""
+        return {**LOGGED, **self._log}
+
+    @property
+    def evaluates_others(self) -> bool:
+        """Whether different weights are evaluated than those that are trained (`ema`)."""
+        return self._chain.evaluates_others
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
@@ -145,7 +167,7 @@ class How:
         if getattr(optimizer, "found_inf", None) is not None:
             raise UserError("a fused optimiser hides the scale of its gradients: use fused=False")
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
-        again = _Closure(closure, self._net) if closure is not None else None
+        again = Closure(closure, self._net) if closure is not None else None
         gradients = [p.grad for p in self._net.parameters]
         if all(gradient is None for gradient in gradients):
             return None  # a step without gradients is none
@@ -162,11 +184,11 @@ class How:
         self._step = step
         return None if again is None else ((optimizer, again.answer), {})
 
-    def _made_step(self, g: Tensor, again: _Closure | None) -> Step:
+    def _made_step(self, g: Tensor, again: Closure | None) -> Step:
         """Return the step as routines see it, with all that they ask for."""
         needs, place = self._chain.needs, (self.task, self.iteration + 1)
         step = Step(*place, self._net, g, seed=self._seed, iterations=self._iterations)
-        step.losses = _Losses() if again is None else {"total": again.loss}
+        step.losses = NoLosses() if again is None else {"total": again.loss}
         if Needs.ELSEWHERE in needs:
             if again is None:
                 raise self._lacking(
@@ -287,50 +309,6 @@ class How:
     def _lacking(self, need: Needs, what: str, call: str) -> UserError:
         name = next(each.name for each in self._chain.routines if each.asks() & need)
         return UserError(f"{name} needs {what}: call {call}")
-
-
-class _Closure:
-    """A user's closure, called once before the step; and once more for gradients elsewhere."""
-
-    def __init__(self, closure: Callable[[], Any], net: BorrowedModel) -> None:
-        self._closure, self._net = closure, net
-        self._random = torch.get_rng_state()
-        with torch.enable_grad():
-            self.returned = closure()
-        loss = self.returned
-        self.loss = loss.detach() if isinstance(loss, Tensor) else torch.tensor(float(loss))
-
-    def answer(self) -> Any:
-        """Return what the closure has returned, for the optimiser's own call."""
-        return self.returned
-
-    def gradient_at(self, values: Tensor) -> Tensor:
-        """Return the gradient at other weights, with the same random draws on the CPU.
-
-        Neither gradients nor batch-norm statistics keep a trace of it.
-        """
-        net = self._net
-        own = [p.grad for p in net.parameters]
-        for p in net.parameters:
-            p.grad = None
-        try:
-            with net.using(values, net.buffers()), torch.random.fork_rng([]), torch.enable_grad():
-                torch.set_rng_state(self._random)
-                self._closure()
-            return net.gathered([p.grad for p in net.parameters])
-        finally:
-            for p, gradient in zip(net.parameters, own, strict=True):
-                p.grad = gradient
-
-
-class _Losses(dict[str, Tensor]):
-    """No losses: only a closure tells them."""
-
-    def __missing__(self, name: str) -> Tensor:
-        raise UserError(
-            "this chain needs the loss itself: call optimizer.step(closure), with a closure that "
-            "returns the loss"
-        )
 
 
 class _NoLossError(Exception):

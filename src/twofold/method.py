@@ -31,6 +31,9 @@ class Part(Component):
     def __add__(self, other: object) -> Method:
         return Method.of(self, other)
 
+    def __radd__(self, other: object) -> Method:  # of what is no component, which `of` refuses
+        return Method.of(other, self)
+
 
 @dataclass(frozen=True)
 class Method:

@@ -150,7 +150,8 @@ def convert(value: Any, hint: Any, what: str, text: bool = False) -> Any:
     if origin is Literal:
         choices = typing.get_args(hint)
         if value not in choices:
-            raise unknown(f"value of {what}", str(value), map(str, choices))
+            said = value if isinstance(value, str) else shown(value)
+            raise unknown(f"value of {what}", said, map(str, choices))
         return value
     if origin in (typing.Union, types.UnionType):
         if value is None or (text and value == "none"):
@@ -210,7 +211,10 @@ _READERS: dict[Any, tuple[str, Callable[[Any, bool], Any]]] = {
 
 def shown(value: Any) -> str:
     """Return a value for an error line: one line, cut to a readable length."""
-    text = f"{value:g}" if isinstance(value, float) else " ".join(repr(value).split())
+    try:
+        text = f"{value:g}" if isinstance(value, float) else " ".join(repr(value).split())
+    except ValueError:  # Python writes no number of more than 4300 digits
+        text = "a number of thousands of digits"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

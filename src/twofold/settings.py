@@ -100,8 +100,8 @@ class Settings:
     )
     eval_schedule: str = option(
         "every",
-        help="every (default), every:10, or dense:100:10: each of a task's first 100 iterations, "
-        "then every 10th",
+        help="every (default); every:10; dense:100:10: each of a task's first 100 iterations, "
+        "then every 10th; exact-min: every 10th, and MIN exact, from a part of the images",
         check=_schedule,
         metavar="SCHEDULE",
         group=EVALUATION,
@@ -125,7 +125,8 @@ class Settings:
     )
     eval_precision: Precision = option(
         "fp32",
-        help="fp32 (default), or bf16 with checks, which is faster on some processors",
+        help="fp32 (default); bf16 with checks, which is faster on some processors; or auto, which "
+        "takes the faster one",
         group=EVALUATION,
         reduces=True,
     )

@@ -1,10 +1,15 @@
-"""Numbers as text, in the same form in every table, sentence and figure."""
+"""Numbers and names as text, in the same form in every table, sentence and figure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 MINUS, EMPTY = "−", "–"
+
+
+def inert(text: str) -> str:
+    """Return a text with everything that a terminal would act on written out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def value_text(mean: float, error: float | None, decimals: int = 1) -> str:
@@ -26,6 +31,11 @@ def signed(number: float, decimals: int = 1) -> str:
     if not float(text):
         return text
     return ("+" if number > 0 else MINUS) + text
+
+
+def interval_text(interval: tuple[float, float] | None) -> str:
+    """Return `+0.3 to +2.0`; a dash if there is none."""
+    return " to ".join(map(signed, interval)) if interval else EMPTY
 
 
 def p_text(p: float | None) -> str:

@@ -6,7 +6,7 @@ import functools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,16 +24,18 @@ from twofold.curves import Columns, Curves
 from twofold.diagnosis import Diagnosis
 from twofold.errors import UserError
 from twofold.evaluation.continual import Evaluator
+from twofold.evaluation.minima import Minima
 from twofold.evaluation.predictors import Scores
 from twofold.gradients import frozen_gradient, objective_gradient, old_weight
 from twofold.memory import Memory
 from twofold.models import FlatModel
+from twofold.models.checks import built
 from twofold.models.flat import load_weights
 from twofold.objectives import Draw, Objective
 from twofold.objectives.base import Pass
 from twofold.routines import Needs, Routine, Step
 from twofold.sampling import Sampler
-from twofold.settings import Settings
+from twofold.settings import LARGEST, Settings
 from twofold.streams import seeded, stream
 from twofold.updates import Momentum, TorchUpdate, Update
 
@@ -57,9 +59,19 @@ class Result:
     raw_task_ends: list[list[float]]  # of the trained weights, if different ones are evaluated
     finite: bool  # whether all losses and the final weights are finite
     seconds: dict[str, float]  # in training and in evaluation
-    audit: dict[str, float]  # of evaluation in bf16, or empty
+    audit: dict[str, float] = field(default_factory=dict)  # of evaluation in bf16
+    precision: dict[str, Any] = field(default_factory=dict)  # the choice of `auto`, with its times
 
 
+LATER = (  # the parts of a state that grow with a run
+    "memory",
+    "objective",
+    "curves",
+    "task_ends",
+    "raw_task_ends",
+    "seconds",
+    "evaluator",
+)
 Weights = dict[str, Tensor]  # a network's state, by name
 
 
@@ -163,13 +175,13 @@ class Training:
                 with self._timed("training"), self._network_draws(task, n):
                     self.curves.add(task, self._iterate(task, n, rows))
                 if n == count or self.schedule.due(n):
-                    accuracies, raw = self._evaluate(self.evaluator.subset, task)
-                    self.curves.add_accuracies(accuracies, raw)
-                    mean = accuracies.mean()
+                    mean = self._record_accuracies(task)
                     self.on_progress(Progress(task, done + n, done + count + left, mean))
+                elif self.schedule.exact_min and task > 1:
+                    self._record_minima()
                 self.n = n
                 every()
-            accuracies, raw = self._evaluate(self.evaluator.full, task)
+            accuracies, raw = self._evaluate(functools.partial(self.evaluator.full, task))
             self.task_ends.append(accuracies.tolist())
             if raw is not None:
                 self.raw_task_ends.append(raw.tolist())
@@ -183,7 +195,8 @@ class Training:
         finite = np.isfinite(columns["loss"].astype(float)).all()
         finite = finite and bool(torch.isfinite(self.net.values).all())
         ends = self.task_ends, self.raw_task_ends
-        return Result(columns, *ends, bool(finite), self.seconds, self.evaluator.state())
+        audit, precision = self.evaluator.audited(), self.evaluator.choice
+        return Result(columns, *ends, bool(finite), self.seconds, audit, precision)
 
     def state(self) -> dict[str, Any]:
         """Return all that decides how the run continues, as tensors, arrays and plain data.
@@ -206,6 +219,21 @@ class Training:
             "evaluator": self.evaluator.state(),
         }
 
+    def fits(self, state: dict[str, Any]) -> bool:
+        """Tell whether a state can be one of this run: the same parts, of the same sizes."""
+        sized = {
+            "values": self.net.values,
+            "buffers": self.net.buffers(),
+            "optimizer": self.update.state(),
+            "routines": self.chain.state(),
+        }
+        return (
+            {"task", "n", *sized, *LATER} <= state.keys()
+            and all(_alike(state[name], own) for name, own in sized.items())
+            and state["task"] in range(1, len(self.tasks) + 1)
+            and state["n"] in range(LARGEST)
+        )
+
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a state: start its task again, then restore the progress within it."""
         self.task, self.n = state["task"], state["n"]
@@ -222,6 +250,10 @@ class Training:
         if self._to_restore is not None:
             self._put_back(self._to_restore)
             self._to_restore = None
+        if self.schedule.exact_min:
+            known, raw = self.curves.last("lowest"), self.curves.last("raw_lowest")
+            self.minima = Minima(self.evaluator, task, known)
+            self.raw_minima = Minima(self.evaluator, task, raw)
         return chosen, rows
 
     def _choose(self, task: int) -> list[Rows]:
@@ -316,17 +348,35 @@ class Training:
         """Seed the network's own draws in an iteration, such as dropout."""
         return seeded(stream(self.settings.seed, "network", task, n), self.net.values.device)
 
+    def _record_accuracies(self, task: int) -> Tensor:
+        """Record the accuracies on the tasks so far, and return their mean."""
+        accuracies, raw = self._evaluate(functools.partial(self.evaluator.subset, task))
+        self.curves.add_accuracies(accuracies, raw)
+        if self.schedule.exact_min:
+            lowest = self.minima.take(accuracies)
+            raw_lowest = None if raw is None else self.raw_minima.take(raw)
+            self.curves.add_accuracies(lowest, raw_lowest, "lowest")
+        return accuracies.mean()
+
+    def _record_minima(self) -> None:
+        """Record the lowest accuracies so far on past tasks, from a part of the images."""
+        lowest = self._evaluate(self.minima.search, self.raw_minima.search)
+        self.curves.add_accuracies(*lowest, "lowest")
+
     def _evaluate(
-        self, measure: Callable[[int, Scores], Tensor], task: int
+        self, measure: Callable[[Scores], Tensor], raw: Callable[[Scores], Tensor] | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the accuracies of the evaluated and, if different, of the trained weights."""
+        """Return the accuracies of the evaluated and, if different, of the trained weights.
+
+        raw: the measure of the trained weights, if it is a different one.
+        """
         with self._timed("evaluation"), self.evaluator.one_evaluation():
             with self._evaluated():
-                accuracies = measure(task, self.objective.scores)
+                accuracies = measure(self.objective.scores)
             if not self.chain.evaluates_others:
                 return accuracies, None
             self.objective.before_evaluation()
-            return accuracies, measure(task, self.objective.scores)
+            return accuracies, (raw or measure)(self.objective.scores)
 
     def _hand_over_weights(self, task: int) -> None:
         if self.on_task_end is None:
@@ -350,12 +400,27 @@ class Training:
         self.seconds[what] += time.perf_counter() - start
 
 
+def _alike(one: Any, other: Any) -> bool:
+    """Tell whether tensors have the same shape, and lists of things the same length.
+
+    Of a dictionary, the tensors are compared: other entries may come with training.
+    """
+    if isinstance(other, dict):
+        tensors = {key: value for key, value in other.items() if isinstance(value, Tensor)}
+        return isinstance(one, dict) and all(_alike(one.get(k), v) for k, v in tensors.items())
+    if isinstance(other, Tensor):
+        return isinstance(one, Tensor) and (one.shape, one.dtype) == (other.shape, other.dtype)
+    if isinstance(other, list):
+        return isinstance(one, list) and len(one) == len(other) and all(map(_alike, one, other))
+    return type(one) is type(other)
+
+
 def initialised(
     benchmark: Benchmark, seed: int, device: torch.device, start_from: Weights | None = None
 ) -> FlatModel:
     """Return a network with given weights, or with the initial weights of a seed."""
     with seeded(stream(seed, "initialisation"), device):
-        module = benchmark.model()
+        module = built(benchmark.model)
     if start_from is not None:
         load_weights(module, start_from)
     return FlatModel(module, device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -89,3 +90,14 @@ def test_a_reader_that_has_seen_enough() -> None:
     )
     os.close(write)
     assert done.stderr == b""
+
+
+def test_sigterm_ends_a_command_with_the_words_of_ctrl_c(monkeypatch, capsys):
+    def act(args: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("twofold.cli.listing.act", act)
+    before = signal.getsignal(signal.SIGTERM)
+    assert main(["list"]) == 143
+    assert capsys.readouterr().err == "twofold: stopped; what is finished is kept\n"
+    assert signal.getsignal(signal.SIGTERM) is before

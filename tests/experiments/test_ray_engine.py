@@ -54,6 +54,7 @@ from pathlib import Path
 import torch
 from torch import nn
 from twofold import Benchmark, Recipe, Routine
+from twofold.errors import MissingDataError
 
 FOLDER = Path({folder!r})
 
@@ -103,6 +104,17 @@ class Mortal(Routine, name="mortal"):
                 file.write("x")
             os.kill(os.getpid(), signal.SIGKILL)
         return g
+
+
+class Picky(Blobs, name="picky"):
+    "Needs data that a node lacks."
+
+    @classmethod
+    def build(cls, *given):
+        import ray
+        if ray.get_runtime_context().get_node_id() == (FOLDER / "without").read_text():
+            raise MissingDataError("no data here")
+        return super().build(*given)
 
 
 class Broken(Routine, name="broken"):
@@ -223,6 +235,13 @@ def children(pid: int) -> list[int]:
 def below(pid: int) -> list[int]:
     """A process and all that it and its children have started."""
     return [pid, *(found for child in children(pid) for found in below(child))]
+
+
+def command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:  # it has ended meanwhile
+        return ""
 
 
 def running(pid: int) -> bool:
@@ -374,6 +393,55 @@ def test_a_mistake_that_only_tasks_find(joined: Cluster, store: Store, folder: P
     wrong = configure("blobs", "er", batch_size=61, plugins=plugins)
     with pytest.raises(UserError, match="batch size 61"):
         ray_engine.RayEngine().run([wrong], store, None, Watcher())
+
+
+@pytest.mark.parametrize("lacking", ["one", "all"])
+def test_a_node_without_data_is_left_out_and_named(
+    lacking: str, joined: Cluster, store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = [node["NodeID"] for node in ray_engine.ray.nodes() if node["Alive"]]
+    (folder / "without").write_text(nodes[0])
+    if lacking == "all":
+        there = [node for node in ray_engine.ray.nodes() if node["NodeID"] == nodes[0]]
+        monkeypatch.setattr(ray_engine.ray, "nodes", lambda: there)
+    plugins = [str(folder / "blobs.py")]
+    configs = [
+        configure("picky", "er", batch_size=10, eval_size=30, seed=seed, plugins=plugins)
+        for seed in range(4)
+    ]
+    watcher = Watcher()
+    if lacking == "all":
+        with pytest.raises(UserError, match=r"no Ray node has the data: .*: no data here"):
+            ray_engine.RayEngine().run(configs, store, None, watcher)
+        return
+    ray_engine.RayEngine().run(configs, store, None, watcher)
+    assert len(store.folders()) == 4
+    why = {more[0] for word, _, *more in watcher.told if word == "retried"}
+    assert why == {f"node {socket.gethostname()} is left out: no data here"}
+
+
+def test_a_head_that_is_killed(folder: Path, tmp_path: Path) -> None:
+    """One line says so, soon, and the same command continues."""
+    method = "er+traced(run=41,seconds=600)"
+    begun = start(
+        *("run", "blobs", "er", method, "--batch-size", "10", "--plugin", folder / "blobs.py"),
+        *("--out", tmp_path / "out", "--json", "--engine", "ray", "--workers", "1"),
+        env={**os.environ, "HOME": str(tmp_path)},
+    )
+    try:
+        until(lambda: len(steps(folder, 41)) == 1, "the run is on its way", 150)
+        ours = below(begun.pid)
+        head = next(pid for pid in ours if "gcs_server" in command_of(pid))
+        os.kill(head, signal.SIGKILL)
+        _, err = begun.communicate(timeout=60)
+    finally:
+        if begun.poll() is None:
+            os.killpg(begun.pid, signal.SIGKILL)
+    assert begun.returncode == 2, err
+    assert err.splitlines()[-1].startswith("twofold: the Ray cluster is gone")
+    assert not [line for line in err.splitlines() if "ray" in line and "twofold" not in line], err
+    until(lambda: not any(map(running, ours)), "none of our processes is left", 20)
+    assert len(runs_in(tmp_path / "out")) == 1
 
 
 def test_no_gpu(joined: Cluster, store: Store, config: Callable[[str], Config]) -> None:

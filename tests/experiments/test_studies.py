@@ -7,42 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.commandline import Command, one_line
+from helpers.commandline import STUDY, Command, one_line
 
 from twofold.cli import study as study_command
 from twofold.errors import UserError
 from twofold.experiments import studies
 from twofold.experiments.config import configure
 
-GOOD = """
-title = "Two methods"
-seeds = [1, 2]
-
-[[grid]]
-benchmark = "rotated-mnist"
-method = ["er", "er+gem(gamma=0.5)"]
-lr = [0.1, 1]
-iterations = 3
-"""
-
-
-@pytest.fixture
-def written(tmp_path: Path) -> Any:
-    """A study file with this text, by its path."""
-
-    def write(text: str) -> str:
-        path = tmp_path / "mine.toml"
-        path.write_text(text)
-        return str(path)
-
-    return write
-
-
 # Files
 
 
 def test_a_file_is_the_product_of_its_values(written: Any) -> None:
-    study = studies.load(written(GOOD))
+    study = studies.load(written(STUDY))
     made = [(c.method, c.lr, c.seed, c.iterations, c.batch_size) for c in study.configs()]
     assert made == [
         (method, lr, seed, 3, 128)
@@ -89,12 +65,12 @@ def test_the_document_names_every_key_and_option() -> None:
 
 
 def test_the_same_run_twice_is_one(written: Any) -> None:
-    text = GOOD.replace('"er",', '"er", "er+sgd", "er+gem",') + GOOD.partition("[1, 2]")[2]
-    assert len(studies.load(written(text)).configs()) == len(studies.load(written(GOOD)).configs())
+    text = STUDY.replace('"er",', '"er", "er+sgd", "er+gem",') + STUDY.partition("[1, 2]")[2]
+    assert len(studies.load(written(text)).configs()) == len(studies.load(written(STUDY)).configs())
 
 
 def test_without_seeds_there_is_one(written: Any) -> None:
-    study = studies.load(written(GOOD.replace("seeds = [1, 2]", "")))
+    study = studies.load(written(STUDY.replace("seeds = [1, 2]", "")))
     assert {config.seed for config in study.configs()} == {142}
 
 
@@ -158,8 +134,8 @@ def test_a_mistake_in_a_file_is_told_before_anything_runs(
     change: str, named: tuple[str, ...], written: Any, twofold: Command, tmp_path: Path
 ) -> None:
     old, arrow, new = change.partition(" -> ")
-    assert not arrow or old in GOOD
-    file = written(GOOD.replace(old, new) if arrow else change)
+    assert not arrow or old in STUDY
+    file = written(STUDY.replace(old, new) if arrow else change)
     done = twofold("study", "run", file, "--out", tmp_path / "out")
     assert (done.code, done.out) == (2, "")
     message = one_line(done.err)
@@ -170,7 +146,7 @@ def test_a_mistake_in_a_file_is_told_before_anything_runs(
 
 def test_a_mistake_in_the_second_grid_is_found_there(written: Any) -> None:
     with pytest.raises(UserError, match="grid 2: method is missing"):
-        studies.load(written(GOOD + "\n[[grid]]\nbenchmark = 'rotated-mnist'\n"))
+        studies.load(written(STUDY + "\n[[grid]]\nbenchmark = 'rotated-mnist'\n"))
 
 
 @pytest.mark.parametrize(

@@ -150,3 +150,15 @@ def wrong(outcome: Outcome, *named: str) -> str:
 def nothing_in(out: Path) -> bool:
     """Neither a run nor a part of one."""
     return not runs_in(out) and not leftovers(out)
+
+
+STUDY = """
+title = "Two methods"
+seeds = [1, 2]
+
+[[grid]]
+benchmark = "rotated-mnist"
+method = ["er", "er+gem(gamma=0.5)"]
+lr = [0.1, 1]
+iterations = 3
+"""

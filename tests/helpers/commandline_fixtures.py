@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -101,3 +101,15 @@ def fixed_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that takes a second a pass, and nothing for anything else."""
     speed = estimate.Speed(1.0, 0.0, 0.0)
     monkeypatch.setattr(estimate, "calibrate", lambda net, image, precision: speed)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[str], str]:
+    """A study file with this text, by its path."""
+
+    def write(text: str) -> str:
+        path = tmp_path / "mine.toml"
+        path.write_text(text)
+        return str(path)
+
+    return write

@@ -15,7 +15,8 @@ class Server:
     """Serves `files` by name. Behaviours:
 
     ranges: as a server should; whole: ignores Range; cut: breaks half-way through what is asked;
-    wrong: serves other bytes; shifted: answers another range; mute: accepts and never answers.
+    wrong: serves other bytes; shifted: answers another range; mute: accepts and never answers;
+    endless: sends zeros without end; drip: sends a zero every 20 milliseconds.
     """
 
     def __init__(self, files: dict[str, bytes], behaviour: str) -> None:
@@ -45,6 +46,9 @@ class _Handler(BaseHTTPRequestHandler):
         if owner.behaviour == "mute":
             time.sleep(5)
             return
+        if owner.behaviour in ("endless", "drip"):
+            self._send_zeros(1 << 20 if owner.behaviour == "endless" else 1)
+            return
         if name not in owner.files:
             self.send_error(404)
             return
@@ -65,6 +69,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {said}-{len(body) - 1}/{len(body)}")
         self.end_headers()
         self.wfile.write(rest[: len(rest) // 2] if owner.behaviour == "cut" else rest)
+
+    def _send_zeros(self, count: int) -> None:
+        self.send_response(200)
+        self.end_headers()
+        while True:
+            self.wfile.write(bytes(count))
+            if count == 1:
+                time.sleep(0.02)
 
     def log_message(self, *_: Any) -> None:
         pass

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from twofold.datasets.statistics import Constants, channel_statistics
 from twofold.errors import UserError
+from twofold.options import shown
 
 Parts = tuple[Tensor, Tensor, Tensor, Tensor]  # training inputs and labels, test inputs and labels
 
 
 def checked(name: str, tasks: Sequence[Sequence[Tensor]]) -> list[Parts]:
     """Return the tasks, with inputs of the same type: uint8 images or float32."""
+    tasks = _list(tasks, f"benchmark {name!r} needs a list of tasks")
     if not tasks:
         raise UserError(f"benchmark {name!r} needs at least one task")
     made: list[Parts] = []
     first: Tensor | None = None
     for number, task in enumerate(tasks, 1):
         where = f"benchmark {name!r}, task {number}"
-        if len(task) != 4:
-            raise UserError(
-                f"{where}: a task has four tensors, training inputs and labels, "
-                f"then test inputs and labels, not {len(task)}"
-            )
-        x_train, y_train, x_test, y_test = map(torch.as_tensor, task)
+        wanted = (
+            f"{where}: a task has four tensors, training inputs and labels, then test inputs and "
+            "labels"
+        )
+        parts = _list(task, wanted)
+        if len(parts) != 4:
+            raise UserError(f"{wanted}, not {len(parts)}")
+        x_train, y_train, x_test, y_test = (_tensor(part, where) for part in parts)
         x_train, x_test = (x.float() if x.is_floating_point() else x for x in (x_train, x_test))
         first = x_train if first is None else first
         for x, y, part in ((x_train, y_train, "training"), (x_test, y_test, "test")):
@@ -35,6 +40,27 @@ def checked(name: str, tasks: Sequence[Sequence[Tensor]]) -> list[Parts]:
                 raise UserError(f"{where}: {wrong}")
         made.append((x_train, y_train.long(), x_test, y_test.long()))
     return made
+
+
+def _list(given: Any, wanted: str) -> list[Any]:
+    try:
+        return list(given)
+    except TypeError:
+        raise UserError(f"{wanted}, not {shown(given)}") from None
+
+
+def _tensor(given: Any, where: str) -> Tensor:
+    """Return a tensor with its numbers in memory, one after the other."""
+    try:
+        tensor = torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError):
+        raise UserError(f"{where}: expected a tensor of numbers, not {shown(given)}") from None
+    if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_meta:
+        kind = "nested" if tensor.is_nested else "meta" if tensor.is_meta else "sparse"
+        raise UserError(f"{where}: expected a plain tensor, not a {kind} one")
+    if tensor.dim() == 0:
+        raise UserError(f"{where}: expected a tensor with a row per example, not a single number")
+    return tensor
 
 
 def _wrong(x: Tensor, y: Tensor, part: str) -> str | None:

@@ -6,15 +6,20 @@ Each command has a file with `add`, which declares the command, and a function t
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from twofold.cli import data, departures, figure, listing, report, run, runs, study, table, verdicts
 from twofold.cli.parsing import Parser
 from twofold.errors import UserError
+from twofold.text import inert
 
 
 class Version(argparse.Action):
@@ -45,25 +50,53 @@ def _parser() -> Parser:
     return parser
 
 
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, as a cluster's scheduler sends it."""
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Let SIGTERM end a command as Ctrl-C does."""
+
+    def stop(number: int, frame: object) -> None:
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, usual)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
-    It is 0 for success, 1 if a run failed, 2 for an error that the user can fix, and 130 after
-    Ctrl-C.
+    It is 0 for success, 1 if a run failed, 2 for an error that the user can fix, 130 after Ctrl-C
+    and 143 after SIGTERM.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal may only know ASCII
     try:
-        args = _parser().parse_args(argv)
-        code: int | None = args.act(args)
+        with _stoppable():
+            args = _parser().parse_args(argv)
+            code: int | None = args.act(args)
     except UserError as error:
-        print(f"twofold: {error}", file=sys.stderr)
+        said = "\n".join(map(inert, str(error).split("\n")))
+        print(f"twofold: {said}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         print("twofold: stopped; what is finished is kept", file=sys.stderr)
-        return 130
+        return 143 if isinstance(stop, _Terminated) else 130
     except BrokenPipeError:  # such as `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        print("twofold: the name of a file or folder is too long", file=sys.stderr)
+        return 2
     return code or 0

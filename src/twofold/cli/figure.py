@@ -30,6 +30,7 @@ def add(commands: Any) -> None:
     add("--mode", default="offline", help="offline (default) or online")
     add("--profile", default="paper", help="(default: paper)")
     chosen = "(default: where plain methods end highest)"
+    add("--optimizer", metavar="NAME", help="only runs with this optimiser, such as adam")
     add("--lr", type=float, help=f"only runs with this learning rate {chosen}")
     add("--batch-size", type=whole, metavar="N", help="only runs with this batch size")
     add("--iterations", type=whole, metavar="N", help="only runs with N per task")
@@ -51,7 +52,7 @@ def act(args: argparse.Namespace) -> None:
     kind = find_kind(args.kind)
     output = args.output or Path(f"{args.benchmark}-{args.mode}-{kind.name}.png")
     check_format(output)
-    runs = Store(args.runs).runs() if args.runs.is_dir() else []
+    runs = Store(args.runs).runs(curves=True) if args.runs.is_dir() else []
     if not runs:
         command = kind.command(args.benchmark, args.mode, args.profile)
         raise no_runs(args.runs, command)

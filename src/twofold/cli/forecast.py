@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,26 @@ Groups = Mapping[tuple[str, str, str], list[float | None]]  # benchmark, mode, m
 
 def add_dry_run(parser: Parser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what there is to do, and stop")
+
+
+def planned(configs: list[Config], args: argparse.Namespace) -> list[Config]:
+    """Print the plan that fits into the time of `--within`, if it is given, and return its runs."""
+    if args.within is None:
+        return configs
+    from twofold.experiments.estimate import spoken
+    from twofold.experiments.plans import fit
+    from twofold.experiments.running import STORE, as_path
+    from twofold.experiments.store import Store
+
+    work = given(args, options(Work).values())
+    workers = work.get("workers") or os.cpu_count() or 1
+    store = Store(work.get("out", STORE))
+    tried = fit(configs, args.within, workers, store, as_path(work.get("data")))
+    for plan in tried:
+        mark = "->" if plan is tried[-1] else "  "
+        print(f"{mark} {spoken(plan.seconds):>12}  {plan.reduction}", file=sys.stderr)
+    args.within = None  # the runs are those of the plan by now
+    return tried[-1].configs
 
 
 def print_forecast(name: str, configs: Sequence[Config], args: argparse.Namespace) -> None:

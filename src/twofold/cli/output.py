@@ -73,13 +73,14 @@ def write_text(render: Renderer[T], x: T, args: argparse.Namespace) -> None:
     if not args.format and format not in render.formats:
         formats = "|".join(render.formats)
         raise UserError(f"what format is {args.output.name}? Set --format {formats}")
+    from twofold.plainfiles import write_output
+
     text = render(x, format)
     if args.output is None:
         print(text, end="")
         return
     try:
-        args.output.parent.mkdir(parents=True, exist_ok=True)
-        args.output.write_text(text, encoding="utf-8")
+        write_output(args.output, text)
     except OSError as error:
         raise UserError(f"can't write {args.output}: {error.strerror}") from None
     print(f"The table is in {args.output}")

@@ -52,15 +52,16 @@ def act(args: argparse.Namespace) -> None:
 
 
 def _write(store: Store, output: Path) -> None:
+    from twofold.plainfiles import write_output
     from twofold.report.page import build_page
 
-    runs = store.runs()
+    runs = store.runs(curves=True)
     if not runs:
         raise no_runs(store.folder, "twofold run")
     text = build_page(runs, str(store.folder))
+    size = len(text.encode()) / 1e6
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        size = output.write_text(text, "utf-8") / 1e6
+        write_output(output, text)
     except OSError as error:
         raise UserError(f"can't write {output}: {error.strerror}") from None
     of = counted(len(runs), "run")

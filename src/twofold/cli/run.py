@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from twofold.cli.flags import add_flags, add_seeds, given, given_filters, groups_of, seed_count
-from twofold.cli.forecast import add_dry_run, print_forecast
+from twofold.cli.forecast import add_dry_run, planned, print_forecast
 from twofold.cli.parsing import Parser
 from twofold.cli.work import add_work_flags, train
 from twofold.experiments.options import Options
@@ -43,16 +43,19 @@ def add(commands: Any) -> None:
 
 
 def act(args: argparse.Namespace) -> int:
+    shared = given(args, [option for name, option in KNOWN.items() if name != "seed"])
+    chosen, count = given_filters(args, [KNOWN["seed"]]).get("seed"), seed_count(args) or 1
+
     from twofold.experiments.config import configure, usual_seeds
     from twofold.experiments.running import listed
 
-    shared = given(args, [option for name, option in KNOWN.items() if name != "seed"])
-    seeds = given_filters(args, [KNOWN["seed"]]).get("seed") or usual_seeds(seed_count(args) or 1)
+    seeds = chosen or usual_seeds(count)
     configs = listed(
         configure(args.benchmark, method, seed=seed, **shared)
         for method in args.methods
         for seed in seeds
     )
+    configs = planned(configs, args)
     if args.dry_run:
         print_forecast(args.benchmark, configs, args)
         return 0

@@ -18,7 +18,7 @@ from twofold.cli.flags import (
 from twofold.cli.output import no_runs
 from twofold.cli.parsing import Parser, folder
 from twofold.errors import UserError, unknown
-from twofold.text import counted
+from twofold.text import counted, inert
 
 if TYPE_CHECKING:
     from twofold.experiments.runs import Run
@@ -64,6 +64,7 @@ def add(commands: Any) -> None:
     add("--columns", metavar="NAME,...", help="the columns with a task's values, in their order")
     add("--switches", metavar="N,...", help="iterations after which a new task began")
     add("--scale", metavar="X", help="multiply values, by 100 for shares (default: 1)")
+    add("--measure", metavar="WORD", help="what the values are, such as reward (accuracy)")
     values = parser.add_argument_group("only runs with these values; for import, values of the run")
     add_filters(values, FILTERS)
     add_own_settings(values, "a setting of your own")
@@ -76,13 +77,13 @@ def act(args: argparse.Namespace) -> int:
         raise UserError("`twofold runs export` needs --to DIR, and no other action takes it")
     if args.action == "import":
         return _import(args)
-    for flag in ("columns", "switches", "scale"):
+    for flag in ("columns", "switches", "scale", "measure"):
         if getattr(args, flag) is not None:
             raise UserError(f"--{flag} is for `twofold runs import`")
     if not args.runs.is_dir():
         raise no_runs(args.runs, "twofold run")
     store = Store(args.runs)
-    there = _all(store) if args.action == "verify" else [_found(run) for run in store.runs()]
+    there = _all(store) if args.action == "verify" else _readable(store, args.action)
     if not there:
         raise no_runs(args.runs, "twofold run")
     chosen = _named(_filtered(there, args), args)
@@ -95,9 +96,10 @@ def act(args: argparse.Namespace) -> int:
     return _print(chosen, args)
 
 
-def _found(run: Run) -> Found:
-    assert run.folder is not None  # it comes from a store
-    return Found(run.folder, run)
+def _readable(store: Store, action: str) -> list[Found]:
+    """Return the runs that can be read; their curves as well if the action needs them."""
+    runs = store.runs(curves=action in ("show", "export"))
+    return [Found(run.folder, run) for run in runs if run.folder is not None]
 
 
 def _all(store: Store) -> list[Found]:
@@ -156,7 +158,7 @@ def _is(found: Found, name: str) -> bool:
 def _verify(store: Store, places: list[Path]) -> int:
     damaged = store.damaged(places)
     for place, why in damaged.items():
-        print(f"{place}: {why}")
+        print(f"{inert(str(place))}: {why}")
     sound = len(places) - len(damaged)
     verb = "matches its checksums" if sound == 1 else "match their checksums"
     print(f"{sound} of {counted(len(places), 'run')} {verb}")
@@ -210,6 +212,7 @@ def _import(args: argparse.Namespace) -> int:
             columns=args.columns.split(",") if args.columns else None,
             switches=split and [number("switches", text, int) for text in split],
             scale=number("scale", args.scale or "1", float),
+            **({"measure": args.measure} if args.measure else {}),
         )
     ]
     for run in runs:

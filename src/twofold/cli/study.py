@@ -14,7 +14,7 @@ from twofold.cli.flags import (
     given_filters,
     seed_count,
 )
-from twofold.cli.forecast import add_dry_run, print_forecast
+from twofold.cli.forecast import add_dry_run, planned, print_forecast
 from twofold.cli.parsing import Parser
 from twofold.cli.work import add_work_flags, train
 from twofold.errors import UserError
@@ -90,7 +90,7 @@ def show_study(args: argparse.Namespace) -> None:
 
 
 def run_study(args: argparse.Namespace) -> int:
-    configs = _chosen(args).configs()
+    configs = planned(_chosen(args).configs(), args)
     if args.dry_run:
         print_forecast(args.study, configs, args)
         return 0

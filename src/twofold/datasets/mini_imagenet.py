@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from twofold.datasets import unpickle
 from twofold.datasets.dataset import Copy, Dataset, Source, Split
 from twofold.errors import UserError
+from twofold.plainfiles import opened
 
 PARTS = ("train", "val", "test")
 CLASSES = 100
 SIDE = 84
+LONGEST_SIDE = 10_000  # of an image before it is resized
 FEWEST = 6  # images of a class, so that at least one is in the test set
 Key = TypeVar("Key")
 
@@ -73,7 +75,9 @@ def _read_image(path: Path) -> NDArray[np.uint8]:
     from PIL import Image  # imported here, since only decoding needs it
 
     try:
-        with Image.open(path, formats=("JPEG", "PNG")) as image:
+        with opened(path) as file, Image.open(file, formats=("JPEG", "PNG")) as image:
+            if max(image.size) > LONGEST_SIDE:
+                raise UserError("it has {}x{} pixels".format(*image.size))
             rgb = image.convert("RGB")
         if rgb.size != (SIDE, SIDE):
             rgb = rgb.resize((SIDE, SIDE), Image.Resampling.BILINEAR)
@@ -97,7 +101,7 @@ def decode_pickles(place: Path) -> Dataset:
 def _read_pickle(path: Path) -> tuple[NDArray[np.uint8], dict[str, list[int]]]:
     with path.open("rb") as stream:
         content = unpickle.read(stream, str(path), ("image_data", "class_dict"))
-    pixels = np.asarray(content["image_data"])
+    pixels = unpickle.array(content["image_data"], f"{path}: image_data")
     if pixels.dtype != np.uint8 or pixels.shape[1:] != (SIDE, SIDE, 3):
         raise UserError(
             f"{path}: image_data is {pixels.dtype} {pixels.shape}, "
@@ -112,7 +116,17 @@ def _read_pickle(path: Path) -> tuple[NDArray[np.uint8], dict[str, list[int]]]:
         if len(wanted) and not 0 <= wanted[0] <= wanted[-1] < len(pixels):
             raise UserError(f"{path}: class_dict points outside of its {len(pixels)} images")
         indices[unpickle.text(label)] = wanted.tolist()
+    _check_once(indices, path)
     return pixels, indices
+
+
+def _check_once(indices: Mapping[str, list[int]], path: Path) -> None:
+    """Require that no image is named twice: it could be in the training set and in the test set."""
+    seen: set[int] = set()
+    for row in (row for rows in indices.values() for row in rows):
+        if row in seen:
+            raise UserError(f"{path}: class_dict names image {row} twice")
+        seen.add(row)
 
 
 def _pool(

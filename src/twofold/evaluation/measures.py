@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+import scipy  # which imports its parts when they are first used
 from numpy.typing import ArrayLike, NDArray
-from scipy.ndimage import maximum_filter1d
 
 from twofold.errors import UserError
 from twofold.evaluation.metrics import average_accuracy, minimum_accuracies
@@ -35,17 +35,23 @@ class Trajectory:
     accuracy: a row per iteration and a column per task, NaN where it was not evaluated. (The last
         iteration of every task is always evaluated.)
     final: [k][i] is the accuracy on the whole test set of task i+1, after task k+1.
+    lowest: the same table with the lowest accuracies so far, if these were recorded separately.
     """
 
     def __init__(
-        self, task: ArrayLike, accuracy: ArrayLike, final: Sequence[Sequence[float]]
+        self,
+        task: ArrayLike,
+        accuracy: ArrayLike,
+        final: Sequence[Sequence[float]],
+        lowest: ArrayLike | None = None,
     ) -> None:
         self.task, self.accuracy = np.asarray(task, int), np.asarray(accuracy, float)
         self.final, self.tasks = final, self.accuracy.shape[1]
+        self.lowest = self.accuracy if lowest is None else np.asarray(lowest, float)
 
     @cached_property
     def minima(self) -> NDArray[np.float64]:
-        return minimum_accuracies(self.task, self.accuracy)
+        return minimum_accuracies(self.task, self.lowest)
 
     @cached_property
     def gaps(self) -> list[Gap]:
@@ -138,6 +144,7 @@ class Measure:
     better: Better
     thinned: Thinned  # its meaning if not every iteration was evaluated
     whole: bool  # whether it uses whole test sets instead of the images of continual evaluation
+    needs_curve: bool  # whether it depends on more than minima and the accuracies at the end
     explanation: str
     of: Function
 
@@ -146,7 +153,10 @@ MEASURES: dict[str, Measure] = {}  # by key, in the order in which they are show
 
 
 def measures(
-    task: ArrayLike, accuracy: ArrayLike, final: Sequence[Sequence[float]] | None = None
+    task: ArrayLike,
+    accuracy: ArrayLike,
+    final: Sequence[Sequence[float]] | None = None,
+    lowest: ArrayLike | None = None,
 ) -> dict[str, float | None]:
     """Return all measures of a run by key.
 
@@ -155,9 +165,12 @@ def measures(
         iteration of every task must be evaluated.
     final: [k][i] is the accuracy on the whole test set of task i+1, after task k+1. By default it
         is the last accuracy of the curves.
+    lowest: a table like `accuracy` with the lowest accuracies so far, if `accuracy` has gaps and
+        these are known nevertheless.
     """
     learned, curves = _checked(task, accuracy)
-    trajectory = Trajectory(learned, curves, ends(learned, curves) if final is None else final)
+    final = ends(learned, curves) if final is None else final
+    trajectory = Trajectory(learned, curves, final, lowest)
     return {key: measure.of(trajectory) for key, measure in MEASURES.items()}
 
 
@@ -195,19 +208,25 @@ def _checked(task: ArrayLike, accuracy: ArrayLike) -> tuple[NDArray[np.int_], ND
 
 
 def measure(
-    key: str, title: str, unit: Unit, better: Better, thinned: Thinned, whole: bool = False
+    key: str,
+    title: str,
+    unit: Unit,
+    better: Better,
+    thinned: Thinned,
+    whole: bool = False,
+    needs_curve: bool = True,
 ) -> Callable[[Function], Function]:
     """Return a decorator that adds a function to `MEASURES`."""
 
     def add(function: Function) -> Function:
         about = " ".join(inspect.cleandoc(function.__doc__ or "").partition("\n\n")[0].split())
-        MEASURES[key] = Measure(title, unit, better, thinned, whole, about, function)
+        MEASURES[key] = Measure(title, unit, better, thinned, whole, needs_curve, about, function)
         return function
 
     return add
 
 
-@measure("min", "MIN", "percent", "higher", "upper bound")
+@measure("min", "MIN", "percent", "higher", "upper bound", needs_curve=False)
 def minimum(run: Trajectory) -> float | None:
     """Lowest accuracy of a task after it was learned; mean over all tasks except for the last.
 
@@ -222,7 +241,7 @@ def average(run: Trajectory) -> float | None:
     return average_accuracy(run.final[-1])
 
 
-@measure("residual", "residual", "points", "lower", "lower bound")
+@measure("residual", "residual", "points", "lower", "lower bound", needs_curve=False)
 def residual(run: Trajectory) -> float | None:
     """Accuracy of old tasks at the end minus MIN, on the same images. It is the accuracy that old
     tasks lost only temporarily, or had not yet reached when the next task began.
@@ -232,7 +251,7 @@ def residual(run: Trajectory) -> float | None:
     return _mean(_last(run.accuracy[:, i]) - low for i, low in enumerate(run.minima))
 
 
-@measure("wc_acc", "WC-ACC", "percent", "higher", "upper bound")
+@measure("wc_acc", "WC-ACC", "percent", "higher", "upper bound", needs_curve=False)
 def worst_case_accuracy(run: Trajectory) -> float | None:
     """Worst-case accuracy: the last task's accuracy at the end, weighted by 1/T, plus MIN, weighted
     by 1-1/T.
@@ -394,7 +413,9 @@ def _largest_fall(curve: NDArray[np.float64], window: int) -> float:
         return np.nan
     values = np.where(known, curve, -np.inf)
     # The highest of the last `window` iterations includes this one, so a rising curve falls by 0.
-    highest = maximum_filter1d(values, window, origin=(window - 1) // 2, mode="nearest")
+    highest = scipy.ndimage.maximum_filter1d(
+        values, window, origin=(window - 1) // 2, mode="nearest"
+    )
     return float((highest - curve)[known].max())
 
 

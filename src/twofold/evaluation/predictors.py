@@ -6,6 +6,8 @@ the two largest logits are close. A slower predictor recomputes the predictions 
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,8 +15,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from twofold.choices import Precision
 from twofold.models import FlatModel, View
-from twofold.models.inference import Inference
+from twofold.models.inference import ChangedError, Inference
 
 Scores = Callable[[Tensor], Tensor]  # from logits to scores; the largest is the prediction
 
@@ -22,6 +25,7 @@ CLOSE_FP32 = 1e-5  # folding changes logits by about 1e-6 of the largest
 CLOSE_BF16 = 0.01  # about ten times the median error on trained networks
 FAR = 30  # margins: more than rounding in the package's networks, even on blank images
 AUDIT_EVERY = 100  # evaluations
+TRIALS = 3  # of each precision, of which the shortest time counts
 PIXELS = 50 * 32 * 32  # in a chunk in fp32
 
 
@@ -57,9 +61,15 @@ class Checked:
     chunk: int
     margin: float
 
-    @torch.inference_mode()
     def __call__(self, x: Tensor, scores: Scores) -> Tensor:
-        self.quick.follow()
+        try:
+            self.quick.follow()
+        except ChangedError:
+            return self.sure(x, scores)
+        return self._predicted(x, scores)
+
+    @torch.inference_mode()
+    def _predicted(self, x: Tensor, scores: Scores) -> Tensor:
         logits = scores(torch.cat([self.quick(part) for part in x.split(self.chunk)]))
         if logits.shape[1] < 2:
             return logits.argmax(1)
@@ -90,8 +100,8 @@ class Confirmed:
     def _compared(self, few: Tensor) -> bool:
         with self.plain.net.evaluating():
             logits = self.plain.net(few)
-            self.checked.quick.follow()
             try:
+                self.checked.quick.follow()
                 return _near(self.checked.quick(few), logits, CLOSE_FP32)
             except Exception:  # the network's weights may have new shapes by now
                 return False
@@ -129,6 +139,8 @@ def exact(net: View, sample: Tensor) -> Predictor:
     plain = Plain(net, chunk)
     if not net.has_batch_norm or net.device.type != "cpu":  # folding is not faster
         return plain
+    if net.keeps_state:  # a copy would not follow it
+        return plain
     if not _agree(net, sample, torch.float32, CLOSE_FP32):
         return plain
     return Checked(Inference(net), plain, chunk, CLOSE_FP32)
@@ -149,10 +161,25 @@ def rounded(net: View, sample: Tensor, sure: Predictor) -> Checked | None:
     """
     dtype = torch.bfloat16
     # A misread network is wrong in fp32 as well, where rounding errors hide less.
-    read = _agree(net, sample, torch.float32, CLOSE_FP32)
+    read = not net.keeps_state and _agree(net, sample, torch.float32, CLOSE_FP32)
     if not read or not _agree(net, sample, dtype, CLOSE_BF16):
         return None
     return Checked(Inference(net, dtype), sure, chunk_size(net, sample, dtype), CLOSE_BF16)
+
+
+def times(quick: Checked, sure: Predictor, x: Tensor) -> dict[Precision, float]:
+    """Return the seconds of both precisions on images; nothing if their predictions differ."""
+
+    def timed(predict: Predictor) -> tuple[float, Tensor]:
+        best = math.inf
+        for _ in range(TRIALS):
+            start = time.perf_counter()
+            predicted = predict(x, lambda logits: logits)
+            best = min(best, time.perf_counter() - start)
+        return best, predicted
+
+    (bf16, rounded), (fp32, exact) = timed(quick), timed(sure)
+    return {"fp32": fp32, "bf16": bf16} if torch.equal(rounded, exact) else {}
 
 
 def chunk_size(net: View, sample: Tensor, dtype: torch.dtype = torch.float32) -> int:
@@ -196,8 +223,11 @@ def _move(net: FlatModel, sample: Tensor) -> None:
     noise = torch.empty_like(net.values).normal_(std=0.01, generator=random)
     net.values.add_(noise)  # a layer of zeros would hide the layers before it
     net.module.eval()  # dropout must not draw
+    momenta = [norm.momentum for norm in net.batch_norms]
     for norm in net.batch_norms:
         norm.train()
         norm.momentum = 1.0  # use the sample's statistics: random ones could silence the network
     net(sample)
     net.module.eval()
+    for norm, momentum in zip(net.batch_norms, momenta, strict=True):
+        norm.momentum = momentum

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import re
 import shutil
 import time
@@ -30,21 +31,31 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twofold.errors import UserError
-from twofold.experiments.columns import Array, StoredColumns, unreadable
+from twofold.experiments.columns import (
+    RUN,
+    Array,
+    StoredColumns,
+    as_columns,
+    check_sizes,
+    checked,
+    unreadable,
+)
 from twofold.experiments.files import digest, sync, sync_names, writing
+from twofold.experiments.plain import WrongContentError, parse, read_json
 from twofold.locks import locked
+from twofold.plainfiles import opened
 
 FORMAT, KIND = 2, "archive"
 MARK, RUNS, CURVES, CHECKSUMS = "store.json", "runs.jsonl", "curves.parquet", "checksums.json"
 NEXT = ".next"
 NAMES = b"twofold.runs"  # in the metadata of the Parquet file: the run of each row group
-RUN = "run"  # the column with the run's name, for other programs
+LARGEST_RUNS = 2**30  # bytes
 ATTEMPTS = 5  # to read files that a different process is replacing
 
 # The columns that tables, measures, figures and the page read, and how much longer a projection
 # made the step (`norm_ratio`). All rows are kept, and no value is rounded.
 FIRST = ("iteration", "task", "projected", "norm_ratio")
-KEPT = re.compile(rf"{'|'.join(FIRST)}|(raw_)?accuracy_\d+")
+KEPT = re.compile(rf"{'|'.join(FIRST)}|(raw_)?(accuracy|lowest)_\d+")
 
 
 @dataclass(frozen=True)
@@ -71,8 +82,11 @@ class Archive:
         return list(self._lines())
 
     def entry(self, name: str) -> Entry:
-        line = json.loads(self._lines()[name])
-        read = partial(_read_columns, self.folder, name, line["curves"])
+        line = parse(self._lines()[name], RUNS)
+        for key in ("config", "summary", "curves"):
+            if not isinstance(line.get(key), str if key == "curves" else dict):
+                raise WrongContentError(f"{RUNS}: {name} has no {key}")
+        read = partial(_read_columns, self.folder, name, line["curves"], line["summary"])
         return Entry(name, line["config"], line["summary"], read)
 
     def columns(self, name: str) -> StoredColumns:
@@ -110,7 +124,7 @@ class Archive:
     def _sound(self) -> bool:
         """Tell whether the file of all curves is undamaged."""
         with _reading(self.folder):
-            sums = json.loads(_find(self.folder, CHECKSUMS).read_text())
+            sums = read_json(_find(self.folder, CHECKSUMS))
             return bool(digest(_find(self.folder, CURVES)) == sums[CURVES])
 
     def size(self) -> int:
@@ -173,7 +187,7 @@ class Archive:
     def _finish(self) -> None:
         """Move the files of an addition into place, and remove the remains of a killed one."""
         waiting = self.folder / NEXT
-        if waiting.is_dir():
+        if waiting.is_dir() and not waiting.is_symlink():
             for name in (MARK, CURVES, RUNS, CHECKSUMS):
                 with contextlib.suppress(FileNotFoundError):
                     (waiting / name).rename(self.folder / name)
@@ -192,10 +206,10 @@ def read_mark(folder: Path) -> dict[str, Any] | None:
     """Return the contents of a store's mark, which states its format; None without a mark."""
     file = _find(folder, MARK)
     try:
-        mark = json.loads(file.read_text())
+        if not file.exists():
+            return None
+        mark = read_json(file)
         mark["format"] = int(mark["format"])
-    except (FileNotFoundError, NotADirectoryError):
-        return None
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         raise UserError(f"{file} can't be read: is {folder} a run store?") from None
     if mark["format"] > FORMAT:
@@ -236,30 +250,43 @@ def _reading(folder: Path) -> Any:
 
 @lru_cache(maxsize=4)
 def _read_lines(folder: Path, stamp: tuple[int, int, int]) -> dict[str, str]:
-    content = _find(folder, RUNS).read_bytes()
-    sums = json.loads(_find(folder, CHECKSUMS).read_text())
+    with opened(_find(folder, RUNS)) as file:
+        if os.fstat(file.fileno()).st_size > LARGEST_RUNS:
+            raise WrongContentError(f"{RUNS} is larger than {LARGEST_RUNS:,} bytes")
+        content = file.read()
+    sums = read_json(_find(folder, CHECKSUMS))
     if hashlib.sha256(content).hexdigest() != sums[RUNS]:
         raise _ChangedError
     lines = content.decode().strip().split("\n")
-    return {json.loads(line)["run"]: line for line in lines}
+    return {_name(parse(line, RUNS)): line for line in lines}
 
 
-def _read_columns(folder: Path, name: str, expected: str) -> dict[str, Array]:
+def _name(line: Any) -> str:
+    name = line.get("run") if isinstance(line, dict) else None
+    if not isinstance(name, str) or not name.isprintable() or name != Path(name).name:
+        raise WrongContentError(f"{RUNS}: a line has no name of a run")
+    return name
+
+
+def _read_columns(
+    folder: Path, name: str, expected: str, summary: Mapping[str, Any]
+) -> dict[str, Array]:
     """Return the columns of a run from its row group, without those that are null."""
     file = _find(folder, CURVES)
     try:
-        with pq.ParquetFile(file) as parquet:
-            names = json.loads((parquet.metadata.metadata or {})[NAMES])
-            table = parquet.read_row_group(names.index(name))
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        with opened(file) as stream, pq.ParquetFile(stream) as parquet:
+            names = parse((parquet.metadata.metadata or {})[NAMES], CURVES)
+            group = names.index(name)
+            check_sizes(parquet.schema_arrow, [parquet.metadata.row_group(group)], file)
+            table = parquet.read_row_group(group)
+    except (
+        *(OSError, ValueError, LookupError, TypeError, AttributeError),
+        *(pa.ArrowException, MemoryError),
+    ) as error:
         if not file.exists() or isinstance(error, FileNotFoundError):
             raise UserError(f"{folder / CURVES} is missing: get the archive again") from None
         raise unreadable(file, error) from None
-    columns = {
-        column: table[column].to_numpy()
-        for column in table.column_names
-        if column != RUN and not table[column].null_count
-    }
+    columns = checked(as_columns(table, file), summary, f"{file}: {name}")
     if _digest(columns) != expected:
         raise UserError(f"{file}: the curves of {name} are not as they were written")
     return columns

@@ -8,46 +8,72 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-FORMAT = 4
+from twofold.plainfiles import opened, replace_file
+
+FORMAT = 5
 DIGEST = 32  # bytes
 ARRAY = "numpy array"  # marks an array, which is stored as the tensor that shares its memory
 
 
-def write(path: Path, state: dict[str, Any]) -> None:
-    """Replace the checkpoint. A reader finds either the old one or the new one, complete."""
-    unfinished, buffer = path.with_suffix(".part"), io.BytesIO()
-    torch.save({"format": FORMAT, "state": _packed(state)}, buffer)
+class _RefusedError(Exception):
+    """A checkpoint that cannot be continued from."""
+
+
+def write(path: Path, state: dict[str, Any], run: str = "") -> None:
+    """Replace the checkpoint. A reader finds either the old one or the new one, complete.
+
+    run: the identity of the run that it belongs to.
+    """
+    buffer = io.BytesIO()
+    torch.save({"format": FORMAT, "run": run, "state": _packed(state)}, buffer)
     content = buffer.getbuffer()
-    with unfinished.open("wb") as file:
-        file.write(hashlib.sha256(content).digest())
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+    replace_file(path, hashlib.sha256(content).digest(), content)
 
 
-def read(path: Path, device: torch.device | str = "cpu") -> dict[str, Any] | None:
-    """Return the state; None if there is no usable checkpoint."""
+def read(
+    path: Path,
+    device: torch.device | str = "cpu",
+    run: str = "",
+    refused: Callable[[str], None] = lambda why: None,
+) -> dict[str, Any] | None:
+    """Return the state; None if there is no checkpoint, or none of this run that can be used.
+
+    run: the identity of the run that is to continue.
+    refused: called with the reason if there is a checkpoint that cannot be used.
+    """
     try:
-        with path.open("rb") as file:
-            digest, content = file.read(DIGEST), file.read()
-        if hashlib.sha256(content).digest() != digest:
-            return None
-        stored = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
-        if stored["format"] != FORMAT:
-            return None
-        state: dict[str, Any] = _unpacked(stored["state"])
-        return state
-    except (OSError, RuntimeError, pickle.UnpicklingError, EOFError, KeyError, TypeError):
+        return _read(path, device, run)
+    except FileNotFoundError:
         return None
+    except _RefusedError as error:
+        refused(f"its checkpoint {error}")
+    except (OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, EOFError):
+        refused("its checkpoint cannot be read")
+    except pickle.UnpicklingError:
+        refused("its checkpoint is damaged")
+    return None
+
+
+def _read(path: Path, device: torch.device | str, run: str) -> dict[str, Any]:
+    with opened(path) as file:
+        digest, content = file.read(DIGEST), file.read()
+    if hashlib.sha256(content).digest() != digest:
+        raise _RefusedError("is damaged")
+    stored = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
+    if stored["format"] != FORMAT:
+        raise _RefusedError("is of a different version of twofold")
+    if stored["run"] != run:
+        raise _RefusedError("belongs to a different run")
+    state: dict[str, Any] = _unpacked(stored["state"])
+    return state
 
 
 def _packed(value: Any) -> Any:

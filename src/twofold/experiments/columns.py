@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +13,16 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from twofold.errors import UserError
+from twofold.experiments.plain import WrongContentError
+from twofold.plainfiles import opened
+from twofold.text import inert
 
 Array = NDArray[np.generic]
+
+LARGEST = 2 * 2**30  # bytes of curves in memory
+COLUMNS = 20_000
+KINDS = {f"{of}{kind}" for of in ("", "raw_") for kind in ("accuracy", "lowest")}
+RUN = "run"  # the column of an archive that tells other programs whose curves they are
 
 
 class MissingColumnError(UserError, KeyError):
@@ -46,12 +55,84 @@ class StoredColumns(Mapping[str, Array]):
 
 
 def read_parquet(file: Path) -> dict[str, Array]:
+    """Read the columns of a Parquet file, if they are numbers and fit the memory."""
     try:
+        if file.is_symlink():
+            raise WrongContentError(f"{file} is a symbolic link")
+        with opened(file) as stream, pq.ParquetFile(stream) as parquet:
+            check_sizes(parquet.schema_arrow, [parquet.metadata], file)
         table = pq.read_table(file)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException, MemoryError) as error:
         raise unreadable(file, error) from None
-    return {name: table[name].to_numpy() for name in table.column_names}
+    return as_columns(table, file)
 
 
-def unreadable(file: Path, error: Exception) -> UserError:
-    return UserError(f"{file} can't be read: {str(error).strip().splitlines()[0]}")
+def check_sizes(schema: pa.Schema, parts: Iterable[Any], file: Path) -> None:
+    """Refuse curves that are not numbers, or that would take too much memory."""
+    for field in schema:
+        kind = field.type
+        if field.name != RUN and not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            raise WrongContentError(
+                f"{file}: the column {field.name[:60]!r} is not made of numbers"
+            )
+    rows = sum(part.num_rows for part in parts)
+    if len(schema) > COLUMNS or rows * max(len(schema), 1) * 8 > LARGEST:
+        raise WrongContentError(f"{file}: {rows:,} rows of {len(schema):,} columns are too many")
+
+
+def as_columns(table: pa.Table, file: Path) -> dict[str, Array]:
+    """Return the columns of a table as arrays, without those that are null."""
+    if len(set(table.column_names)) < len(table.column_names):
+        raise WrongContentError(f"{file}: two columns have the same name")
+    return {
+        name: table[name].to_numpy()
+        for name in table.column_names
+        if name != RUN and not table[name].null_count
+    }
+
+
+def checked(columns: dict[str, Array], summary: Mapping[str, Any], where: str) -> dict[str, Array]:
+    """Return the curves of a run, compared with its summary and with each other."""
+    task = np.asarray(columns.get("task", ()))
+    expected = summary.get("iterations", len(task))
+    if len(task) == 0 or len(task) != expected:
+        raise WrongContentError(
+            f"{where}: there are {len(task):,} iterations, expected {expected:,}"
+        )
+    kinds = {name.rpartition("_")[0] for name in columns if name.rpartition("_")[2].isdigit()}
+    tasks = len(summary.get("accuracy_after_task", ())) or None
+    for kind in kinds & KINDS:
+        own = [name for name in columns if name.rpartition("_")[0] == kind]
+        whole = "raw" in kind or len(own) == (tasks or len(own))
+        if not whole or own != [f"{kind}_{k + 1}" for k in range(len(own))]:
+            raise WrongContentError(f"{where}: the columns {kind}_K are not those of {tasks} tasks")
+        values = np.stack([np.asarray(columns[name], np.float64) for name in own])
+        if "raw" not in kind and "test_sets" not in summary and not _percent(values):
+            raise WrongContentError(f"{where}: {kind} must be from 0 to 100")
+    if tasks is not None and "accuracy" not in kinds:
+        raise WrongContentError(f"{where}: there are no accuracies")
+    if not _counts_up(task, tasks):
+        raise WrongContentError(
+            f"{where}: task must count from 1 to {tasks or 'the last'}, in order"
+        )
+    return columns
+
+
+def _percent(values: NDArray[np.float64]) -> bool:
+    return bool((np.isnan(values) | ((values >= 0) & (values <= 100))).all())
+
+
+def _counts_up(task: Array, tasks: int | None) -> bool:
+    """Tell whether the numbers of tasks are 1, then 2, and so on."""
+    numbers = np.asarray(task, np.float64)
+    if not np.isfinite(numbers).all() or numbers[0] != 1:
+        return False
+    steps = np.diff(numbers)
+    return bool(((steps == 0) | (steps == 1)).all()) and tasks in (None, int(numbers[-1]))
+
+
+def unreadable(file: Path, error: BaseException) -> UserError:
+    if isinstance(error, UserError):
+        return error
+    said = " ".join(str(error).split()) or type(error).__name__
+    return WrongContentError(f"{file} can't be read: {inert(said)[:200]}")

@@ -24,12 +24,14 @@ from twofold.experiments import profiles
 from twofold.experiments.options import Options, Request, What
 from twofold.experiments.start import Start
 from twofold.method import Method
+from twofold.models.checks import built
 from twofold.objectives import Objective
 from twofold.options import Option, given_options, keywords_of, option, options
 from twofold.routines import Routine
 from twofold.settings import SEED
 
 LONGEST_NAME = 200  # of a folder, before the identity; file systems take 255
+UNSTATED: dict[str, Any] = {"lr": 0.0, "batch_size": 0}  # of a loop that is not twofold's
 WHAT = tuple(options(What))  # the options that have no default
 
 
@@ -77,13 +79,16 @@ class Config(Request):
         decisive = {name: getattr(self, name) for name in (*results, "components")}
         return decisive | ({"settings": self.settings} if self.settings else {})
 
-    def identity(self) -> str:
+    def identity(self, plugins: Sequence[str] | None = None) -> str:
         """Return a short digest of what decides the result.
 
         Options with their default value are left out, so that a new option changes no identity.
+
+        plugins: digests of the plugins that a run was trained with (default: as they are here).
         """
         defaults = {name: each.default for name, each in options(Config).items()}
-        decisive = self.decisive() | {"plugins": self.plugin_digests()}
+        texts = self.plugin_digests() if plugins is None else list(plugins)
+        decisive = self.decisive() | {"plugins": texts}
         told = {
             name: v for name, v in decisive.items() if name not in defaults or v != defaults[name]
         }
@@ -97,12 +102,13 @@ class Config(Request):
     def command(self, seeds: Sequence[int] | None = None) -> str | None:
         """Return the command for this run, or for the same with several seeds.
 
-        None for a benchmark of a user's own tensors, which no command can name.
+        None for a benchmark of a user's own tensors, which no command can name, and for a component
+        that neither this process nor a plugin has.
         """
-        if self.own or self.benchmark not in Recipe.known:
-            return None
         given: Any = {"mode": self.mode, "seed": self.seed, "profile": self.profile}
-        usual = configure(self.benchmark, self.method, **given)
+        usual = None if self.own else self._usual(given)
+        if usual is None:
+            return None
         words = ["twofold", "run", self.benchmark, self.method]
         for name, each in options(Config).items():
             value = getattr(self, name)
@@ -116,10 +122,17 @@ class Config(Request):
                 words += [each.flag_text, *([] if value is True else [str(value)])]
         return shlex.join(words)
 
-    def folder_name(self) -> str:
+    def _usual(self, given: Mapping[str, Any]) -> Config | Options | None:
+        """Return what the command leaves out: the defaults of this benchmark and method."""
+        try:
+            return configure(self.benchmark, self.method, **given)
+        except UserError:  # a component of a plugin that is not loaded here
+            return Options() if self.plugins else None
+
+    def folder_name(self, plugins: Sequence[str] | None = None) -> str:
         name = f"{self.benchmark}-{self.mode}-{self.method}-{self.profile}-{self.seed}"
         plain = re.sub(r"^\.|[^A-Za-z0-9+=.,()-]", "_", name)
-        return f"{plain[:LONGEST_NAME]}-{self.identity()}"
+        return f"{plain[:LONGEST_NAME]}-{self.identity(plugins)}"
 
 
 def _seed_words(seeds: Sequence[int]) -> list[str]:
@@ -288,7 +301,7 @@ def _digest(benchmark: Benchmark) -> str:
     for task in benchmark.tasks:
         digest.update(task.train.tobytes() + task.test.tobytes())
     with torch.random.fork_rng(devices=[]):  # the weights are not part of the description
-        network = repr(benchmark.model())
+        network = repr(built(benchmark.model))
     digest.update(f"{benchmark.offline_iterations} {network}".encode())
     return digest.hexdigest()[:10]
 

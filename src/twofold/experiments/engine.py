@@ -21,8 +21,10 @@ from twofold.experiments.execution import (
     OnProgress,
     run_in_store,
 )
+from twofold.experiments.files import own_folder
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, writing
+from twofold.plainfiles import replace_file
 from twofold.training import Progress
 
 TELL_EVERY = 0.2  # seconds between two messages about a run's progress
@@ -51,7 +53,16 @@ class Returned:
     run: Run
 
 
-Answer = Finished | Busy | Mistake | Failure | Returned  # how an attempt at a run ended
+@dataclass(frozen=True)
+class Unfit:
+    """A machine that lacks the data of a run."""
+
+    node: str  # its number in the cluster
+    host: str
+    why: str
+
+
+Answer = Finished | Busy | Mistake | Failure | Returned | Unfit  # how an attempt at a run ended
 
 
 class Watcher(Protocol):
@@ -115,11 +126,18 @@ class Ledger:
                 self._not_before[index] = time.monotonic() + BUSY_PAUSE
                 self._waiting.append(index)
                 self._watcher.busy(index)
+            case Unfit(_, host, why):
+                self.put_back(index, f"node {host} is left out: {why}")
             case Returned(run):
                 folder = self._store.save(run)
                 self._watcher.finished(index, Finished("trained", run.summary, folder))
             case Finished():
                 self._watcher.finished(index, answer)
+
+    def put_back(self, index: int, why: str) -> None:
+        """Try a run again elsewhere. It is no fault of its own."""
+        self._waiting.appendleft(index)
+        self._watcher.retried(index, why)
 
     def died(self, index: int, why: str, printed: str, fault: bool = True) -> None:
         """Try a run again from its checkpoint after its process died, or let it fail.
@@ -128,16 +146,16 @@ class Ledger:
         """
         self._deaths[index, fault] += 1
         if self._deaths[index, fault] <= (RETRIES if fault else LOSSES):
-            self._waiting.appendleft(index)
-            self._watcher.retried(index, why)
+            self.put_back(index, why)
         else:
             self._fail(index, why, f"{printed}{why}\n")
 
     def _fail(self, index: int, why: str, log: str) -> None:
         path = self._store.log_of(self._configs[index])
         with writing(self._store.folder):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(log)
+            path.parent.parent.mkdir(parents=True, exist_ok=True)
+            own_folder(path.parent.parent)
+            replace_file(own_folder(path.parent) / path.name, log)
         self._watcher.failed(index, why, path)
 
 

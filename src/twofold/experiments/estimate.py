@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,13 @@ from twofold.routines import Needs, Routine
 from twofold.routines.base import needs_of
 
 BACKWARD = 2 / 3  # the backward share of a pass: two products per layer, and one in the forward
+DTYPES: dict[Precision, tuple[torch.dtype, ...]] = {
+    "fp32": (torch.float32,),
+    "bf16": (torch.bfloat16,),
+    "auto": (torch.float32, torch.bfloat16),
+}
+CHECKED = 0.6  # the share of images in which `exact-min` looks for a new minimum; it depends on MIN
+NOTICEABLE = 1.05  # a slowdown; less is noise
 TIMED = 0.3  # the least number of seconds of each measurement
 
 
@@ -41,6 +48,7 @@ def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
     recipe, (objective, routines) = Recipe.find(config.benchmark), config.make_components()
     iterations = config.iterations_of(sizes.train, recipe.offline_iterations)
     evaluations = config.schedule.count(iterations)
+    checks = iterations - evaluations if config.schedule.exact_min else 0
     # If a routine has different weights evaluated, the trained ones are evaluated as well.
     times = 2 if any(routine.overrides("evaluated") for routine in routines) else 1
     total = Load()
@@ -48,8 +56,9 @@ def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
         total += iteration(objective, routines, task, config.batch_size, batch_norm) * iterations
         images = Load(evaluated=task * min(config.eval_size, sizes.test))
         images += objective.evaluation_cost(task, sizes.classes, config.memory_per_class)
+        checked = Load(evaluated=CHECKED * (task - 1) * min(config.eval_size, sizes.test))
         at_end = Load(evaluated=task * sizes.test)  # all test images
-        total += (images * evaluations + at_end) * times
+        total += (images * evaluations + checked * checks + at_end) * times
     return total
 
 
@@ -100,26 +109,31 @@ class Speed:
 def calibrate(net: FlatModel, image: tuple[int, ...], precision: Precision = "fp32") -> Speed:
     """Time passes of two sizes, which separates the time per image from the time per pass."""
     few, many = (4, 16) if net.has_batch_norm else (16, 256)
-    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    chunk = chunk_size(net, _random(1, image), dtype)
     velocity = torch.zeros_like(net.values)
-    inference = Inference(net, dtype)
-    inference.follow()
 
     def train(x: Tensor) -> None:
         terms = [Term("new", 1.0, x, cross_entropy(torch.zeros(len(x), dtype=torch.long)))]
         velocity.mul_(0.9).add_(objective_gradient(net, [terms], apart=False).g)
         net.values.add_(velocity, alpha=0.0)  # it takes the time of an update and changes nothing
 
+    with one_thread():
+        short, long = (_seconds(train, _random(count, image)) for count in (few, many))
+        evaluated = min(evaluation_seconds(net, image, one) for one in DTYPES[precision])
+    an_image = max(0.0, (long - short) / (many - few))
+    return Speed(max(0.0, short - few * an_image), an_image, evaluated)
+
+
+def evaluation_seconds(net: FlatModel, image: tuple[int, ...], dtype: torch.dtype) -> float:
+    """Time the evaluation of an image in a precision."""
+    chunk = chunk_size(net, _random(1, image), dtype)
+    inference = Inference(net, dtype)
+    inference.follow()
+
     @torch.inference_mode()
     def evaluate(x: Tensor) -> None:
         inference(x)
 
-    with one_thread():
-        short, long = (_seconds(train, _random(count, image)) for count in (few, many))
-        evaluated = _seconds(evaluate, _random(chunk, image)) / chunk
-    an_image = max(0.0, (long - short) / (many - few))
-    return Speed(max(0.0, short - few * an_image), an_image, evaluated)
+    return _seconds(evaluate, _random(chunk, image)) / chunk
 
 
 def _random(count: int, image: tuple[int, ...]) -> Tensor:
@@ -149,7 +163,7 @@ class Estimator:
 
     def seconds(self, config: Config) -> float:
         # The seed and the learning rate do not change the time, so a grid needs few estimates.
-        key = dataclasses.replace(config, seed=0, lr=1.0).identity()
+        key = repr(dataclasses.replace(config, seed=0, lr=1.0))
         if key not in self._seconds:
             sizes, batch_norm, speed = self._speed(config)
             self._seconds[key] = speed.seconds(load_of(config, sizes, batch_norm))
@@ -163,6 +177,26 @@ class Estimator:
             speed = calibrate(net, sizes.image, precision)
             self._speeds[name, precision] = sizes, net.has_batch_norm, speed
         return self._speeds[name, precision]
+
+    def slowdown(self, config: Config) -> float:
+        """Return how many times slower a run's evaluation is than in fp32."""
+        exact = dataclasses.replace(config, eval_precision="fp32")
+        own, fp32 = (self._speed(each)[2].evaluated for each in (config, exact))
+        return own / fp32
+
+
+def slow_precision(configs: Iterable[Config], data: Path | None) -> list[str]:
+    """Return a line for each benchmark whose runs ask for bf16 and are slower in it."""
+    estimator, lines = Estimator(data), []
+    asked = {each.benchmark: each for each in configs if each.eval_precision == "bf16"}
+    for config in asked.values():
+        ratio = estimator.slowdown(config)
+        if ratio > NOTICEABLE:
+            lines.append(
+                f"bf16 is {ratio:.1f} times slower than fp32 on this processor for "
+                f"{config.benchmark}; --eval-precision auto takes the faster one"
+            )
+    return lines
 
 
 def seconds_left(configs: Sequence[Config], store: Store, data: Path | None) -> list[float | None]:

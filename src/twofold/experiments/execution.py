@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from twofold.benchmarks import Benchmark, Recipe
 from twofold.discovery import import_file
 from twofold.experiments import checkpoints, weights
 from twofold.experiments.config import Config, own_benchmarks
+from twofold.experiments.files import own_folder
 from twofold.experiments.runs import Run
 from twofold.experiments.start import Start
 from twofold.experiments.store import Store, Work, writing
@@ -58,11 +60,23 @@ def execute(
         if work is None:
             result = training.run()
         else:
-            state = checkpoints.read(work.checkpoint, config.device)
-            if state is not None and keeper.has_before(state["task"]):
-                training.restore(state)
-            result = training.run(_checkpointer(training, work.checkpoint, checkpoint_every))
+            _restore(training, config, work, keeper)
+            run = config.identity()
+            result = training.run(_checkpointer(training, work.checkpoint, checkpoint_every, run))
     return Run(config, summarise(config, result), result.curves, states=keeper.kept())
+
+
+def _restore(training: Training, config: Config, work: Work, keeper: WeightKeeper) -> None:
+    """Continue from the checkpoint of this run, if there is one that can be used."""
+    state = checkpoints.read(work.checkpoint, config.device, config.identity(), work.refuse)
+    if state is not None and not training.fits(state):
+        work.refuse("its checkpoint belongs to a different network")
+    elif state is not None and not keeper.has_before(state["task"]):
+        work.refuse("weights that it kept are missing")
+    elif state is not None:
+        training.restore(state)
+    if work.refused:  # weights of tasks that are trained again
+        shutil.rmtree(work.folder / weights.FOLDER, ignore_errors=True)
 
 
 def _benchmark(config: Config, data: Path | None) -> Benchmark:
@@ -80,7 +94,7 @@ class WeightKeeper:
 
     def __init__(self, config: Config, work: Work | None) -> None:
         self._kind, self._every = config.keep_weights, config.keep_weights == "switches"
-        self._folder = work.folder / "weights" if work is not None else None
+        self._folder = work.folder / weights.FOLDER if work is not None else None
         self._kept: dict[str, State] = {}
 
     def keep(self, task: int, evaluated: State, trained: State | None) -> None:
@@ -95,7 +109,7 @@ class WeightKeeper:
             self._kept[name] = state
             return
         with writing(self._folder.parent):
-            self._folder.mkdir(exist_ok=True)
+            own_folder(self._folder)
             weights.write(self._folder / f"{name}.safetensors", state)
 
     def has_before(self, task: int) -> bool:
@@ -117,15 +131,17 @@ class WeightKeeper:
         return {file.stem: file for file in sorted(self._folder.glob(pattern))}
 
 
-def _checkpointer(training: Training, path: Path, every: float) -> Callable[[], None]:
+def _checkpointer(training: Training, path: Path, every: float, run: str) -> Callable[[], None]:
     """Return a function that writes a checkpoint when it is time."""
     last = time.monotonic()
 
     def keep() -> None:
         nonlocal last
-        if time.monotonic() - last >= every:
+        if training.net.keeps_state:  # no checkpoint holds it
+            path.unlink(missing_ok=True)
+        elif time.monotonic() - last >= every:
             with writing(path.parent):
-                checkpoints.write(path, training.state())
+                checkpoints.write(path, training.state(), run)
             last = time.monotonic()
 
     return keep
@@ -138,6 +154,7 @@ class Finished:
     state: Literal["trained", "there"]
     summary: dict[str, Any]
     folder: Path
+    restarted: str = ""  # why it was trained anew although it had a checkpoint
 
 
 @dataclass(frozen=True)
@@ -165,7 +182,7 @@ def run_in_store(
         trained = execute(config, data, on_progress, work, checkpoint_every)
         folder = store.save(trained)
         work.clear()
-    return Finished("trained", Run.load(folder).summary, folder)
+    return Finished("trained", Run.load(folder).summary, folder, work.refused)
 
 
 def run_when_free(

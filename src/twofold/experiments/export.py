@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,8 @@ from twofold.errors import UserError
 from twofold.experiments.archive import CURVES, Archive, Entry, is_archive, read_mark
 from twofold.experiments.columns import read_parquet
 from twofold.experiments.config import Config
-from twofold.experiments.runs import CONFIG, SUMMARY
+from twofold.experiments.plain import read_json
+from twofold.experiments.reader import CONFIG, SUMMARY, is_older
 
 
 def export(places: Sequence[Path], to: Path) -> tuple[int, int]:
@@ -34,8 +34,8 @@ def _entry(place: Path) -> Entry:
     if not place.is_dir() and is_archive(place.parent):
         return Archive(place.parent).entry(place.name)
     # As they were written: an older configuration may lack an option that has come since.
-    config, summary = (json.loads((place / name).read_text()) for name in (CONFIG, SUMMARY))
-    if "eval_every" in config:  # written before run identities changed
+    config, summary = (read_json(place / name) for name in (CONFIG, SUMMARY))
+    if is_older(config):
         new = Config.stored(config)
         summary |= {"identity": new.identity(), "command": new.command()}
         read = partial(read_parquet, place / CURVES)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from twofold.errors import UserError
+from twofold.plainfiles import opened
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
 UNABLE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV)
@@ -31,18 +32,16 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def digest(path: Path) -> str:
-    with path.open("rb") as file:
+    with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def replace_file(path: Path, content: str | bytes) -> None:
-    """Write a file under a different name and rename it."""
-    unfinished = path.with_name(f".{path.name}-{os.getpid()}")
-    with unfinished.open("wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+def own_folder(path: Path) -> Path:
+    """Make a folder, unless it is there; a symbolic link to one is refused."""
+    path.mkdir(exist_ok=True)
+    if path.is_symlink():
+        raise UserError(f"{path} is a symbolic link, through which nothing is written: remove it")
+    return path
 
 
 def sync(folder: Path) -> None:

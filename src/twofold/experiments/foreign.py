@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from twofold.errors import UserError
 from twofold.evaluation.schedule import Schedule
-from twofold.experiments.config import Config
+from twofold.experiments.config import UNSTATED, Config
 from twofold.experiments.naming import canonical
 from twofold.experiments.options import Options, Request
+from twofold.experiments.reader import check_config, check_setting
 from twofold.method import Method, split_text
 from twofold.options import Option, options, shown
 from twofold.settings import Settings
@@ -21,8 +21,6 @@ KNOWN = {
     for name, each in options(Settings).items()
     if each.role == "result" and not each.reduces and name != "seed"
 }
-UNSTATED: dict[str, Any] = {"lr": 0.0, "batch_size": 0}  # what no default could answer
-RESERVED = {"run", "iteration", "task", "loss", "projected", "norm_ratio", "unsolved"}
 
 
 def describe(
@@ -47,11 +45,14 @@ def describe(
             raise UserError(f"{name} must be a name, not {shown(value)}")
     given = {"seed": seed, "eval_schedule": schedule, "eval_size": size}
     checked = {name: known[name].value(value) for name, value in given.items()}
-    checked["eval_schedule"] = Schedule.parse(checked["eval_schedule"]).text
+    when = Schedule.parse(checked["eval_schedule"])
+    if when.exact_min:
+        raise UserError("exact-min is for twofold's own training: write dense:100:10, for instance")
+    checked["eval_schedule"] = when.text
     options_given, further = _divided(settings or {})
     defaults = {name: each.default for name, each in options(Options).items()} | UNSTATED
     text = canonical(method.strip(), benchmark, str(defaults["profile"]))
-    return Config(
+    config = Config(
         benchmark=benchmark.strip(),
         method=text,
         components=components_of(text),
@@ -59,6 +60,8 @@ def describe(
         settings=further,
         **(defaults | checked | options_given),
     )
+    check_config(config)
+    return config
 
 
 def components_of(method: str) -> list[tuple[str, dict[str, Any]]]:
@@ -83,7 +86,6 @@ def _divided(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any
     """Return the settings that are options of twofold, checked, and all others."""
     if not isinstance(settings, Mapping):
         raise UserError(f'settings are a mapping such as {{"lr": 0.1}}, not {shown(settings)}')
-    taken = {field.name for field in dataclasses.fields(Config)} | RESERVED | {*dir(Config)}
     ours: dict[str, Any] = {}
     further: dict[str, Any] = {}
     for name, value in settings.items():
@@ -91,9 +93,8 @@ def _divided(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any
             raise UserError(f"the name of a setting must be text, not {shown(name)}")
         if name in KNOWN:
             ours[name] = KNOWN[name].value(value)
-        elif name in taken or name.startswith(("accuracy_", "raw_accuracy_")):
-            raise UserError(f"a setting can't be called {name!r}, which means something else here")
         else:
+            check_setting(name)
             further[name] = _plain(name, value)
     return ours, further
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import multiprocessing
 import os
 import signal
@@ -28,6 +29,7 @@ from twofold.experiments.engine import (
     sparsely,
 )
 from twofold.experiments.execution import BUSY_PAUSE, run_in_store
+from twofold.experiments.files import own_folder
 from twofold.experiments.store import Store, writing
 from twofold.training import Progress
 
@@ -163,8 +165,10 @@ def _log_of(store: Store, pid: int | None) -> Path:
 def _print_to(log: Path, store: Store) -> None:
     """Redirect all output of this process to a log file."""
     with writing(store.folder):
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("w") as file:
+        own_folder(log.parent)
+        log.unlink(missing_ok=True)  # of a process of the same number
+        with log.open("x") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # as long as this process lives, nobody removes it
             for stream in (sys.stdout, sys.stderr):
                 os.dup2(file.fileno(), stream.fileno())
 

@@ -101,6 +101,12 @@ class Work(Place):
     workers: int | None = option(
         None, help="processes (default: one per core)", check=between(1, 100_000), group=WORK
     )
+    within: str | None = option(
+        None,
+        help="run a plan that fits into this time, such as 12h; --dry-run shows it",
+        metavar="TIME",
+        group=WORK,
+    )
     per_gpu: int | None = option(
         None, help="this many runs at once on each GPU", check=between(1, 10_000), group=WORK
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -96,6 +97,10 @@ class Display:
             print(json.dumps({**finished.summary, "folder": str(finished.folder)}), flush=True)
         self._also(finished.folder)
         before = "  (was there already)" if finished.state == "there" else ""
+        if finished.restarted:
+            before = f"  (trained from the start: {finished.restarted})"
+            if self._console.quiet:
+                print(f"{self._names[index]}:{before}", file=sys.stderr)
         self.trained(index, finished.summary, before)
 
     def trained(self, index: int, summary: Mapping[str, Any], remark: str = "") -> None:

@@ -89,18 +89,20 @@ def _connect(address: str | None, workers: int | None) -> None:
 
 @contextmanager
 def _interrupts_put_off() -> Iterator[None]:
-    """Delay Ctrl-C, which would crash Ray while it starts, or leave processes behind."""
+    """Delay Ctrl-C and SIGTERM: they would crash Ray as it starts, or leave processes behind."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     heard: list[int] = []
-    usual = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    signals = (signal.SIGINT, signal.SIGTERM)
+    usual = [signal.signal(each, lambda number, frame: heard.append(number)) for each in signals]
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, usual)
+        for each, handler in zip(signals, usual, strict=True):
+            signal.signal(each, handler)
     if heard:
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.Signals(heard[0]))
 
 
 def _probe(address: str) -> None:

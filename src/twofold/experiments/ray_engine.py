@@ -15,6 +15,7 @@ import os
 import socket
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections import Counter
@@ -25,15 +26,24 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from twofold.discovery import import_file
-from twofold.errors import UserError
+from twofold.discovery import import_file, sources_digest
+from twofold.errors import MissingDataError, UserError
 from twofold.experiments.config import Config
-from twofold.experiments.engine import Answer, Ledger, Returned, Watcher, attempt, sparsely
+from twofold.experiments.engine import (
+    Answer,
+    Ledger,
+    Returned,
+    Unfit,
+    Watcher,
+    attempt,
+    sparsely,
+)
 from twofold.experiments.execution import Busy, Finished, OnProgress, execute, run_in_store
 from twofold.experiments.local import ONE_THREAD
 from twofold.experiments.ray_cluster import Hushed, cluster
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, writing
+from twofold.locks import try_lock
 from twofold.training import Progress
 
 # isort: split
@@ -51,6 +61,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 TELL_EVERY = 1.0  # seconds between two messages of one run: a thousand may be running
 LOOK_EVERY = 0.5  # seconds between two readings of the messages
+PATIENCE = 60.0  # seconds until it is said that no run could start
+LOOK_FOR_HEAD, LOST = 3.0, 4  # seconds between two looks at the head; how many may be in vain
 QUEUED = 2  # tasks submitted per task that can run, so that no node idles
 
 
@@ -92,9 +104,8 @@ class RayEngine:
         if not self.gpus_per_run and any(config.device.startswith("cuda") for config in configs):
             raise UserError("Ray assigns the GPUs: set gpus per run to 1 instead of a device")
 
-    def room(self) -> int:
-        """Return how many tasks may be submitted now. It changes when nodes come and go."""
-        there = ray.cluster_resources()
+    def room(self, there: dict[str, float]) -> int:
+        """Return how many tasks may be submitted to a cluster with these resources."""
         at_once = there.get("CPU", 0.0)
         if self.gpus_per_run:
             at_once = min(at_once, there.get("GPU", 0.0) / self.gpus_per_run)
@@ -113,27 +124,47 @@ class _Errand:
     checkpoint_every: float
     folder: Path = field(default_factory=Path.cwd)  # the start of relative paths
     places: dict[str, str] = field(default_factory=lambda: _places())
-    twofold: str = field(default_factory=lambda: version("twofold"))
+    twofold: str = field(default_factory=lambda: _code())
 
     def train(
         self, config: Config, identity: str, on_progress: OnProgress
-    ) -> Finished | Busy | Returned:
-        if version("twofold") != self.twofold:
+    ) -> Finished | Busy | Returned | Unfit:
+        if _code() != self.twofold:
             raise UserError(
-                f"node {socket.gethostname()} has twofold {version('twofold')}, "
+                f"node {socket.gethostname()} has twofold {_code()}, "
                 f"but this is {self.twofold}: install the same everywhere"
             )
+        try:
+            return self._train(config, identity, on_progress)
+        except MissingDataError as error:
+            node = ray.get_runtime_context().get_node_id()
+            return Unfit(node, socket.gethostname(), str(error))
+
+    def _train(
+        self, config: Config, identity: str, on_progress: OnProgress
+    ) -> Finished | Busy | Returned:
         with contextlib.suppress(OSError):
             os.chdir(self.folder)
         for name, folder in self.places.items():
             if Path(folder).is_dir():
                 os.environ.setdefault(name, folder)
         data = self.data if self.data is not None and self.data.exists() else None
-        if self.token.exists() and config.identity() == identity:  # it sees the same plugins, too
+        if self._sees_all(config, identity):
             store = Store(self.store)
             return run_in_store(config, store, data, on_progress, self.checkpoint_every)
         with tempfile.TemporaryDirectory(prefix="twofold-") as apart:
             return Returned(execute(self._with_plugins_in(Path(apart), config), data, on_progress))
+
+    def _sees_all(self, config: Config, identity: str) -> bool:
+        """Tell whether this node sees the store and the same plugins as the command."""
+        if not self.token.exists():
+            return False
+        for plugin in config.plugins:
+            file = Path(plugin)
+            if not file.is_file() or file.read_bytes() != self.plugins[plugin]:
+                return False
+            import_file(plugin)
+        return config.identity() == identity
 
     def _with_plugins_in(self, folder: Path, config: Config) -> Config:
         files = [folder / str(k) / Path(plugin).name for k, plugin in enumerate(config.plugins)]
@@ -142,6 +173,11 @@ class _Errand:
             file.write_bytes(self.plugins[plugin])
             import_file(str(file))
         return dataclasses.replace(config, plugins=[str(file) for file in files])
+
+
+def _code() -> str:
+    """Return the version and the digest of the sources of this process's twofold."""
+    return f"{version('twofold')} (sources {sources_digest()})"
 
 
 def _places() -> dict[str, str]:
@@ -194,6 +230,10 @@ class _Study:
         self._pending: dict[Any, int] = {}  # the run of each task
         self._attempts: Counter[int] = Counter()
         self._started: set[int] = set()
+        self._unfit: dict[str, str] = {}  # nodes without the data, and why
+        self._places: dict[Any, str] = {}  # the nodes of tasks, if they were chosen here
+        self._head, self._cluster = _Head(), _Cluster()
+        self._began, self._moving = time.monotonic(), False
         # The board is on this process's node, since other nodes may be lost.
         beside = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         board: Any = ray.remote(_Board)
@@ -201,34 +241,62 @@ class _Study:
             num_cpus=0, max_restarts=-1, scheduling_strategy=beside
         ).remote()
         self._news = self._board.take.remote()
-        self._task = ray.remote(_task).options(
+        self._task = ray.remote(
             num_cpus=1,
             num_gpus=engine.gpus_per_run,
             max_retries=0,  # the ledger counts retries and tells the watcher
-            scheduling_strategy="SPREAD",
             runtime_env={"env_vars": ONE_THREAD},
-        )
+        )(_task)
 
     def run(self) -> None:
         try:
             while self._ledger or self._pending:
+                self._head.check()
                 self._submit()
                 for task in self._ended():
                     self._settle(task)
                 self._read()
+                self._say_if_waiting()
         finally:
-            for task in self._pending:
+            self._cluster.close()
+            for task in [] if self._head.lost else self._pending:
                 ray.cancel(task, force=True)
+
+    def _say_if_waiting(self) -> None:
+        """Say once that no run has started, since all cores of the cluster are taken."""
+        if self._started or self._moving or time.monotonic() - self._began < PATIENCE:
+            return
+        self._moving = True
+        cores = int(self._cluster.resources.get("CPU", 0))
+        print(
+            f"no run has started for {PATIENCE:.0f} seconds: the {cores} cores of the Ray cluster "
+            "seem to be taken; still waiting",
+            file=sys.stderr,
+        )
 
     def _submit(self) -> None:
         """Submit as many runs as there is room for."""
-        room = self._engine.room()
+        room = self._engine.room(self._cluster.resources)
         while len(self._pending) < room and (index := self._ledger.next()) is not None:
             config = self._configs[index]
             self._attempts[index] += 1
             write = functools.partial(_write, self._board, index, self._attempts[index])
-            task = self._task.remote(self._errand, self._placed(config), config.identity(), write)
+            node = self._fit_node() if self._unfit else None
+            there = "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=False)
+            start = self._task.options(scheduling_strategy=there)
+            task = start.remote(self._errand, self._placed(config), config.identity(), write)
             self._pending[task] = index
+            if node is not None:
+                self._places[task] = node
+
+    def _fit_node(self) -> str:
+        """Return the node with the fewest tasks, of those that have the data."""
+        nodes = [node["NodeID"] for node in self._cluster.nodes if node["Alive"] and _cores(node)]
+        fit = [node for node in nodes if node not in self._unfit]
+        if not fit:
+            raise UserError(f"no Ray node has the data: {'; '.join(self._unfit.values())}")
+        taken = Counter(self._places.get(task) for task in self._pending)
+        return str(min(fit, key=lambda node: taken[node]))
 
     def _placed(self, config: Config) -> Config:
         """Place a run on the GPU, if it has a share of one. Ray shows a task only its own GPU."""
@@ -243,7 +311,9 @@ class _Study:
 
     def _settle(self, task: Any) -> None:
         index = self._pending.pop(task)
+        self._places.pop(task, None)
         self._start(index)
+        self._moving = True
         try:
             answer: Answer = ray.get(task)
         except (NodeDiedError, ObjectLostError, LocalRayletDiedError) as error:
@@ -260,6 +330,8 @@ class _Study:
                 config = self._placed(self._configs[index])
                 answer = Returned(_renamed(answer.run, config))
             self._started.discard(index)
+            if isinstance(answer, Unfit):
+                self._unfit[answer.node] = f"{answer.host}: {answer.why}"
             self._ledger.answered(index, answer)
 
     def _start(self, index: int) -> None:
@@ -284,6 +356,63 @@ class _Study:
                     self._watcher.progressed(index, note.progress)
 
 
+class _Head:
+    """The cluster's head. Ray ends the whole process if it is lost: this notices it earlier."""
+
+    def __init__(self) -> None:
+        host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
+        self._place = host.strip("[]"), int(port)
+        self._looked, self._in_vain = time.monotonic(), 0
+
+    @property
+    def lost(self) -> bool:
+        return self._in_vain >= LOST
+
+    def check(self) -> None:
+        """Raise UserError if the head has not answered for some time."""
+        if time.monotonic() - self._looked < LOOK_FOR_HEAD:
+            return
+        self._looked = time.monotonic()
+        try:
+            socket.create_connection(self._place, timeout=LOOK_FOR_HEAD).close()
+            self._in_vain = 0
+        except OSError:
+            self._in_vain += 1
+        if self.lost:
+            raise UserError(
+                "the Ray cluster is gone: what is finished is kept, and the same command continues "
+                "once the cluster is back"
+            )
+
+
+class _Cluster:
+    """What a cluster has. A thread asks the head, since a call waits for ever if the head is gone.
+
+    It changes when nodes come and go.
+    """
+
+    def __init__(self) -> None:
+        self._closed = threading.Event()
+        self._look()
+        threading.Thread(target=self._keep_looking, daemon=True).start()
+
+    def _look(self) -> None:
+        self.resources: dict[str, float] = ray.cluster_resources()
+        self.nodes: list[dict[str, Any]] = ray.nodes()
+
+    def _keep_looking(self) -> None:
+        while not self._closed.wait(LOOK_EVERY):
+            with contextlib.suppress(Exception):  # the next look may succeed
+                self._look()
+
+    def close(self) -> None:
+        self._closed.set()
+
+
+def _cores(node: dict[str, Any]) -> bool:
+    return bool(node["Resources"].get("CPU", 0) >= 1)
+
+
 def _renamed(run: Run, config: Config) -> Run:
     """Return a run with the command's own paths, since plugins have different paths on a node."""
     summary = {**run.summary, "command": config.command()}
@@ -296,11 +425,9 @@ def _write(board: Any, index: int, attempt: int, progress: Progress | None) -> N
 
 @contextmanager
 def _token(store: Store) -> Iterator[Path]:
+    """Yield a file by which nodes tell whether they see the store; it is locked while it counts."""
     token = store.folder / ".work" / f"{uuid.uuid4().hex}.token"
     with writing(store.folder):
         token.parent.mkdir(parents=True, exist_ok=True)
-        token.touch()
-    try:
+    with try_lock(token):
         yield token
-    finally:
-        token.unlink(missing_ok=True)

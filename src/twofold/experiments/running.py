@@ -19,7 +19,9 @@ from twofold.experiments.engine import Engine, InlineEngine, sparsely
 from twofold.experiments.execution import execute, run_when_free
 from twofold.experiments.local import LocalEngine
 from twofold.experiments.options import Place, RunOptions, Work
+from twofold.experiments.plans import fit
 from twofold.experiments.progress import Display
+from twofold.experiments.reader import check_config
 from twofold.experiments.runs import Run, Runs
 from twofold.experiments.store import Store
 from twofold.experiments.studies import Study, load
@@ -48,6 +50,7 @@ def run(benchmark: str | Benchmark, method: str | Method | Component, **given: A
     checked = given_options(RunOptions, given)
     place = Place(**{name: checked.pop(name) for name in options(Place) if name in checked})
     config = configure(benchmark, method, **checked)
+    check_config(config)
     with _display([config], place) as display:
         display.started(0)
 
@@ -82,6 +85,9 @@ def run_all(runs: str | Study | Config | Iterable[Config | Study], **given: Any)
     work = Work(**given_options(Work, given))
     configs = listed(runs)
     store, data = Store(work.out or STORE), as_path(work.data)
+    if work.within is not None:
+        workers = work.workers or os.cpu_count() or 1
+        configs = fit(configs, work.within, workers, store, data)[-1].configs
     for name in dict.fromkeys(map(_dataset, configs)):
         if name is not None:
             datasets.load(name, data)  # once, before the workers do
@@ -107,6 +113,8 @@ def listed(runs: str | Study | Config | Iterable[Config | Study]) -> list[Config
             raise UserError(f"runs are configurations or studies, not {each!r}"[:100])
         own = each.configs() if isinstance(each, Study) else [each]
         configs |= {config.identity(): config for config in own}
+    for config in configs.values():
+        check_config(config)
     return list(configs.values())
 
 

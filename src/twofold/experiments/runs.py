@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,16 +19,25 @@ from numpy.typing import NDArray
 from torch import nn
 
 from twofold.benchmarks import Recipe
+from twofold.curves import ACCURACY
 from twofold.discovery import import_file
 from twofold.errors import UserError, unknown
 from twofold.evaluation.measures import Gap, gaps, measures
 from twofold.experiments import notebook
 from twofold.experiments.archive import CHECKSUMS, CURVES, Archive, is_archive
-from twofold.experiments.columns import Array, StoredColumns, read_parquet
+from twofold.experiments.columns import Array, StoredColumns, checked, read_parquet
 from twofold.experiments.config import Config, own_settings, setting_words, varying
 from twofold.experiments.naming import canonical
-from twofold.experiments.plotting import draw
-from twofold.experiments.summary import METRICS, accuracy_table
+from twofold.experiments.plain import read_json
+from twofold.experiments.reader import (
+    CONFIG,
+    SUMMARY,
+    check_name,
+    config_of,
+    is_older,
+    summary_of,
+)
+from twofold.experiments.summary import METRICS, accuracy_table, lowest_table
 from twofold.experiments.weights import (
     END,
     State,
@@ -43,7 +53,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-CONFIG, SUMMARY = "config.json", "summary.json"
 NAMED = 4  # methods that `repr(runs)` lists
 
 
@@ -87,6 +96,11 @@ class Run:
         """Final average accuracy, in percent."""
         return float(self.summary["avg"])
 
+    def quantity(self, task: int) -> str:
+        """Return what was measured on a task (from 1): the accuracy, or such as a reward."""
+        quantities: list[str] = self.summary.get("quantities", [])
+        return quantities[task - 1] if quantities else ACCURACY
+
     @property
     def plugins(self) -> list[str]:
         """Digests of the user's own components that the run was trained with."""
@@ -117,7 +131,8 @@ class Run:
 
     def _measures(self, kind: str) -> dict[str, float | None]:
         accuracy, ends = accuracy_table(self.columns, kind), self.summary[f"{kind}_after_task"]
-        return measures(self.columns["task"], accuracy, ends)
+        lowest = lowest_table(self.columns, kind)
+        return measures(self.columns["task"], accuracy, ends, lowest)
 
     @cached_property
     def gaps(self) -> list[Gap]:
@@ -126,6 +141,8 @@ class Run:
 
     def plot(self, task: int = 1) -> Figure:
         """Draw the accuracy on a task (the first by default) while later ones are learned."""
+        from twofold.experiments.plotting import draw  # matplotlib, which workers do not need
+
         return draw({self.config.method: [self]}, task)
 
     def weights(self, task: int | None = None) -> State:
@@ -185,19 +202,36 @@ class Run:
         """Load a run from its folder, or from an archive as `ARCHIVE/name-of-the-run`."""
         folder = Path(folder)
         try:
-            if not folder.is_dir() and is_archive(folder.parent):
-                archive = Archive(folder.parent)
-                entry = archive.entry(folder.name)
-                return cls(
-                    Config.stored(entry.config), entry.summary, archive.columns(folder.name), folder
-                )
-            config = Config.stored(json.loads((folder / CONFIG).read_text()))
-            summary = json.loads((folder / SUMMARY).read_text())
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise UserError(f"{folder} is not a run that can be read: {error}") from None
+            return cls._read(folder)
+        except UserError as error:
+            raise type(error)(f"{folder} is not a run that can be read: {error}") from None
+
+    @classmethod
+    def _read(cls, folder: Path) -> Run:
+        if not folder.is_dir() and is_archive(folder.parent):
+            archive = Archive(folder.parent)
+            entry = archive.entry(folder.name)
+            config = config_of(entry.config)
+            summary = summary_of(entry.summary, config, is_older(entry.config))
+            return cls(config, summary, archive.columns(folder.name), folder)
+        plain = read_json(folder / CONFIG)
+        config = config_of(plain)
+        summary = summary_of(read_json(folder / SUMMARY), config, is_older(plain))
         file = folder / CURVES
-        columns = StoredColumns(str(file), partial(read_parquet, file))
+        columns = StoredColumns(str(file), partial(_curves, file, summary))
         return cls(config, summary, columns, folder, StoredWeights(folder, CHECKSUMS))
+
+    @classmethod
+    def of_store(cls, folder: Path, curves: bool = False) -> Run:
+        """Load a run of a store, whose name must be its own.
+
+        curves: whether to check the curves now, and not when they are first needed.
+        """
+        run = cls._read(folder)
+        check_name(folder.name, run.config, run.summary)
+        if curves:
+            len(copy.copy(run.columns))  # a copy is forgotten: those of a large study are large
+        return run
 
 
 FIRST = ("benchmark", "mode", "method", "seed")  # the options that are always shown
@@ -293,6 +327,8 @@ class Runs(Sequence[Run]):
 
         Lines are means over seeds, and bands are standard errors.
         """
+        from twofold.experiments.plotting import draw
+
         differing = varying([run.config for run in self], ("method", "seed"))
         named: dict[str, list[Run]] = {}
         for run in self:
@@ -362,6 +398,10 @@ def _listed(values: Iterable[str]) -> str:
 
 def _noun(count: int) -> str:
     return "run" if count == 1 else "runs"
+
+
+def _curves(file: Path, summary: Mapping[str, Any]) -> dict[str, Array]:
+    return checked(read_parquet(file), summary, str(file))
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

@@ -22,6 +22,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -41,18 +42,25 @@ from twofold.experiments.archive import (
     read_mark,
 )
 from twofold.experiments.config import Config
-from twofold.experiments.files import digest, exchange, replace_file, sync, sync_names
+from twofold.experiments.files import digest, exchange, own_folder, sync, sync_names
 from twofold.experiments.files import writing as writing
-from twofold.experiments.runs import CONFIG, SUMMARY, Run, Runs
+from twofold.experiments.plain import NO_FILE, WrongContentError, read_json
+from twofold.experiments.reader import CONFIG, SUMMARY
+from twofold.experiments.runs import Run, Runs
 from twofold.experiments.weights import FOLDER as WEIGHTS
 from twofold.experiments.weights import holds, written
 from twofold.locks import try_lock
+from twofold.plainfiles import replace_file
+from twofold.text import inert
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = 1  # of a store; archives have a different one
 FILES = (CONFIG, SUMMARY, CURVES)
+PROBE = ".probe-"
+ABANDONED = 3600.0  # seconds after which nobody is writing a run any more
+NAMED = 3  # runs that cannot be read and are named; the others are counted
 ATTEMPTS = 10  # to replace a run that other processes replace at the same time
 
 
@@ -68,16 +76,32 @@ class Store:
         mark = read_mark(self.folder)
         archived = mark is not None and mark.get("kind") == KIND
         self._archive = Archive(self.folder) if archived else None
+        self._sound: set[tuple[str, int]] = set()  # curves that were checked, with their times
 
     def prepare(self) -> None:
         """Create the folder, and raise UserError before training if it cannot be written."""
         self._check_open()
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self.folder, prefix=".probe-"):
-                pass
+            descriptor, probe = tempfile.mkstemp(dir=self.folder, prefix=PROBE)
+            os.close(descriptor)
+            Path(probe).unlink(missing_ok=True)  # a different command may have swept it away
+            self._sweep()
             if not (self.folder / MARK).exists():
                 replace_file(self.folder / MARK, json.dumps({"format": FORMAT}) + "\n")
+
+    def _sweep(self) -> None:
+        """Remove files that killed processes have left behind. The living hold locks on theirs."""
+        work = self._place_of("")
+        for probe in self.folder.glob(f"{PROBE}*"):
+            probe.unlink(missing_ok=True)
+        for left in (*work.glob("*.token"), *work.glob("worker-*.log")):
+            with contextlib.suppress(UserError, OSError), try_lock(left):
+                pass  # it removes the file if nobody else holds it
+        for unfinished in work.glob(".*-*"):  # a run that was being written
+            with contextlib.suppress(OSError):
+                if unfinished.stat().st_mtime < time.time() - ABANDONED:
+                    shutil.rmtree(unfinished)
 
     def _check_open(self) -> None:
         """Refuse to train runs into an archive, or to remove them."""
@@ -100,13 +124,12 @@ class Store:
 
     def find_identity(self, identity: str) -> Path | None:
         for folder in self._named(identity):
-            if self._archive is not None:
-                return folder
             try:
-                check(folder, FILES)
+                self._load(folder)
                 return folder
-            except DamagedRunError as error:
-                self.set_aside(folder, str(error))
+            except (DamagedRunError, WrongContentError) as error:
+                if self._archive is None:
+                    self.set_aside(folder, str(error))
         return None
 
     def _named(self, identity: str) -> list[Path]:
@@ -137,7 +160,8 @@ class Store:
         folder, identity = self.folder / name, identity_of(name)
         unfinished = self._place_of(f".{identity}-{uuid.uuid4().hex}")
         with writing(self.folder):
-            unfinished.mkdir(parents=True)
+            self._work_folder()
+            unfinished.mkdir()
             try:
                 write(unfinished)
                 old = self._named(identity)
@@ -204,76 +228,106 @@ class Store:
         places = sorted(self.folder / name for name in self._names() if "-" in name[1:])
         if self._archive is not None:
             return places
-        runs = (p for p in places if not p.name.startswith(".") and p.is_dir())
+        runs = (p for p in places if not p.name.startswith(".") and self._is_inside(p))
         return [folder for folder in runs if not (folder / MARK).exists()]
+
+    def _is_inside(self, place: Path) -> bool:
+        """Tell whether this is a folder of the store: a link that leads out is not followed."""
+        if place.is_symlink() and self.folder.resolve() not in place.resolve().parents:
+            return False
+        return place.is_dir()
 
     def inner(self) -> list[Path]:
         """Return the stores in this folder."""
         return sorted(mark.parent for mark in self.folder.glob(f"*/{MARK}"))
 
-    def runs(self) -> Runs:
-        """Return all complete runs. Damaged ones are reported and left out."""
-        return Runs(map(Run.load, self._sound()))
+    def runs(self, curves: bool = False) -> Runs:
+        """Return all complete runs, each once. Damaged and unreadable ones are reported.
+
+        curves: whether to check the curves as well, so that no later use of them fails.
+        """
+        return Runs(self._loaded(curves))
 
     def summaries(self, damaged: bool = False) -> list[dict[str, Any]]:
         """Return the summaries of all complete runs, each with the run's folder.
 
         damaged: whether to include damaged runs, with the folder alone if one cannot be read.
         """
-        places = self.folders() if damaged else self._sound()
-        return [{**self._summary(place), "folder": str(place)} for place in places]
+        if not damaged:
+            return [{**run.summary, "folder": str(run.folder)} for run in self.runs()]
+        return [{**self._summary(place), "folder": str(place)} for place in self.folders()]
 
     def _summary(self, place: Path) -> dict[str, Any]:
-        if self._archive is not None:
-            return self._archive.entry(place.name).summary
         try:
-            summary = json.loads((place / SUMMARY).read_text())
-        except (OSError, ValueError):
+            return Run.of_store(place).summary
+        except UserError:
             return {}
-        return summary if isinstance(summary, dict) else {}
 
     def frame(self) -> pd.DataFrame:
         """Return all curves: a row per run and iteration, with the run's name and options."""
         return self.runs().frame()
 
     def damaged(self, places: Iterable[Path]) -> dict[Path, str]:
-        """Compare runs with their checksums, and return what is wrong with each damaged run."""
+        """Check runs and their checksums, and return what is wrong with each damaged run."""
+        found: dict[Path, str] = {}
         if self._archive is not None:
             wrong = self._archive.damaged(place.name for place in places)
-            return {self.folder / name: why for name, why in wrong.items()}
-        found = {}
+            found = {self.folder / name: why for name, why in wrong.items()}
         for place in places:
             try:
-                check(place)
-            except DamagedRunError as error:
-                found[place] = str(error)
+                if self._archive is None:
+                    check(place)
+                Run.of_store(place, curves=place not in found)
+            except (DamagedRunError, WrongContentError) as error:
+                found.setdefault(place, str(error))
         return found
 
-    def _sound(self) -> Iterator[Path]:
+    def _loaded(self, curves: bool) -> list[Run]:
+        """Load all runs, each once; report those that cannot be read, and copies."""
         if not self.folder.is_dir():  # its name may be misspelt
             raise UserError(f"there is no folder {self.folder}")
-        for folder in self.folders():
-            if self._archive is not None:  # its curves are checked when they are read
-                yield folder
-                continue
+        places, wrong = self.folders(), dict[Path, str]()
+        found: dict[str, Run] = {}
+        for place in places:
             try:
-                check(folder, FILES)
-            except DamagedRunError as error:
-                print(f"{folder}: {error}; it is left out", file=sys.stderr)
-            else:
-                yield folder
+                run = self._load(place, curves)
+            except (DamagedRunError, WrongContentError) as error:
+                wrong[place] = f"{error}; it is left out"
+                continue
+            first = found.setdefault(identity_of(place.name), run)
+            if first is not run:
+                wrong[place] = f"it is a copy of {first.name}, and counts once"
+        for place, why in list(wrong.items())[:NAMED]:
+            print(f"{inert(str(place))}: {why}", file=sys.stderr)
+        if len(wrong) > 1:
+            print(
+                f"{len(wrong):,} of {len(places):,} runs cannot be read or are copies; "
+                "see `twofold runs verify`",
+                file=sys.stderr,
+            )
+        return list(found.values())
+
+    def _load(self, place: Path, curves: bool = False) -> Run:
+        if self._archive is not None:  # its curves are compared when they are read
+            return Run.of_store(place, curves)
+        check(place, FILES)
+        seen = place.name, (place / CURVES).stat().st_mtime_ns
+        run = Run.of_store(place, curves and seen not in self._sound)
+        if curves:
+            self._sound.add(seen)
+        return run
 
     def set_aside(self, folder: Path, why: str) -> None:
         """Move a damaged run into the folder `.damaged`, where it can be examined."""
         with writing(self.folder):
-            (self.folder / ".damaged").mkdir(exist_ok=True)
-            place = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=self.folder / ".damaged"))
+            damaged = own_folder(self.folder / ".damaged")
+            place = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=damaged))
             try:
                 folder.replace(place)
             except FileNotFoundError:  # a different process was faster
                 place.rmdir()
                 return
-        print(f"{folder}: {why}; set aside in {place}", file=sys.stderr)
+        print(inert(f"{folder}: {why}; set aside in {place}"), file=sys.stderr)
 
     def remove(self, folder: Path) -> None:
         if self._archive is not None:
@@ -284,6 +338,10 @@ class Store:
         with writing(self.folder):
             shutil.rmtree(self._aside(folder), ignore_errors=True)
             shutil.rmtree(folder)
+
+    def _work_folder(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        own_folder(self.folder / ".work")
 
     def _place_of(self, identity: str) -> Path:
         return self.folder / ".work" / identity
@@ -301,11 +359,11 @@ class Store:
         self._check_open()
         place = self._place_of(config.identity())
         with writing(self.folder):
-            (self.folder / ".work").mkdir(parents=True, exist_ok=True)
+            self._work_folder()
         with try_lock(place.with_suffix(".claim")) as held:
             if held:
                 with writing(self.folder):
-                    place.mkdir(exist_ok=True)
+                    own_folder(place)
             yield Work(place) if held else None
 
 
@@ -315,6 +373,10 @@ class Work:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.checkpoint = folder / "checkpoint.pt"
+        self.refused = ""  # why the run did not continue from its checkpoint
+
+    def refuse(self, why: str) -> None:
+        self.refused = why
 
     def clear(self) -> None:
         """Remove the files of a run that is complete and saved."""
@@ -340,7 +402,7 @@ def _keep_weights(old: Iterable[Path], new: Path) -> None:
 def check(folder: Path, names: Iterable[str] | None = None) -> None:
     """Compare files of a run with their checksums; without `names`, all files of the run."""
     try:
-        sums = json.loads((folder / CHECKSUMS).read_text())
+        sums = read_json(folder / CHECKSUMS)
         if names is None:
             weights = {name for name in sums if name not in FILES}
             names = (*FILES, *sorted(weights & {*written(folder)}))
@@ -351,7 +413,12 @@ def check(folder: Path, names: Iterable[str] | None = None) -> None:
                 raise DamagedRunError(f"{name} is damaged")
     except FileNotFoundError as error:
         raise DamagedRunError(f"{Path(error.filename).name} is missing") from None
-    except OSError as error:  # the machine failed, and the files may be sound
+    except OSError as error:
+        if error.errno in NO_FILE:
+            raise DamagedRunError(f"{Path(error.filename).name} is no plain file") from None
+        # The machine failed, and the files may be sound.
         raise UserError(f"can't read {folder}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError):
+    except WrongContentError as error:
+        raise DamagedRunError(str(error)) from None
+    except (LookupError, TypeError, AttributeError):
         raise DamagedRunError(f"{CHECKSUMS} is damaged") from None

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from twofold.discovery import sources_digest
 from twofold.evaluation.metrics import (
     average_accuracy,
     average_minimum_accuracy,
@@ -30,7 +31,7 @@ NAMING = [name for name, each in options(Config).items() if each.axis or each.ro
 def result_text(config: Config, summary: Mapping[str, Any]) -> str:
     """Return `MIN 83.1  AVG 93.6`; it also shows if MIN is a bound and if the run diverged."""
     low, average = (summary[metric] for metric in METRICS)
-    sign = "" if low is None or config.schedule.complete else "≤ "
+    sign = "" if low is None or config.schedule.knows_min else "≤ "
     diverged = "  diverged" if summary["diverged"] else ""
     return f"MIN {sign}{'-' if low is None else f'{low:.1f}'}  AVG {average:.1f}{diverged}"
 
@@ -42,6 +43,12 @@ def accuracy_table(curves: Mapping[str, Array], kind: str = "accuracy") -> NDArr
     """
     columns = [column for name, column in curves.items() if name.startswith(f"{kind}_")]
     return np.stack(columns, axis=1).astype(np.float32)
+
+
+def lowest_table(curves: Mapping[str, Array], kind: str = "accuracy") -> NDArray[np.float32]:
+    """Return a table whose minima are those of the run: of the lowest accuracies, if recorded."""
+    lowest = kind.replace("accuracy", "lowest")
+    return accuracy_table(curves, lowest if f"{lowest}_1" in curves else kind)
 
 
 def summarise(config: Config, result: Result) -> dict[str, Any]:
@@ -63,6 +70,7 @@ def summarise(config: Config, result: Result) -> dict[str, Any]:
         "unsolved": int(curves["unsolved"].astype(float).sum()),
         "seconds": {name: round(value, 3) for name, value in result.seconds.items()},
         **({"audit": result.audit} if result.audit else {}),
+        **({"precision": result.precision} if result.precision else {}),
         "command": config.command(),
         **({"plugins": config.plugin_digests()} if config.plugins else {}),
         "made_with": made_with(config.device),
@@ -70,11 +78,11 @@ def summarise(config: Config, result: Result) -> dict[str, Any]:
 
 
 def _metrics(curves: Mapping[str, Array], kind: str, ends: list[list[float]]) -> dict[str, Any]:
-    task, accuracy = curves["task"], accuracy_table(curves, kind)
+    task, lowest = curves["task"], lowest_table(curves, kind)
     return {
-        "min": average_minimum_accuracy(task, accuracy),
+        "min": average_minimum_accuracy(task, lowest),
         "avg": average_accuracy(ends[-1]),
-        "minimum_of_task": minimum_accuracies(task, accuracy).tolist(),
+        "minimum_of_task": minimum_accuracies(task, lowest).tolist(),
         "accuracy_after_task": ends,
     }
 
@@ -83,6 +91,7 @@ def made_with(device: str) -> dict[str, Any]:
     """Return the versions and the hardware that a result comes from."""
     return {
         "twofold": version("twofold"),
+        "sources": sources_digest(),
         "torch": torch.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),

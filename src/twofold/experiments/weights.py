@@ -20,6 +20,7 @@ from torch import Tensor
 from twofold.choices import Kept
 from twofold.errors import UserError
 from twofold.experiments import files
+from twofold.plainfiles import replace_file
 
 State = dict[str, Tensor]  # a network's parameters and buffers by name
 
@@ -42,7 +43,7 @@ def write(path: Path, module_state: Mapping[str, Any]) -> None:
     plain = {
         name: value.detach().cpu().contiguous().clone() for name, value in module_state.items()
     }
-    files.replace_file(path, save(plain, {"format": "pt"}))
+    replace_file(path, save(plain, {"format": "pt"}))
 
 
 def read(path: Path) -> State:
@@ -120,6 +121,8 @@ class StoredWeights(Mapping[str, State]):
         if name not in list(self):
             raise KeyError(name)
         path = self._folder / FOLDER / f"{name}{SUFFIX}"
+        if path.is_symlink() or path.parent.is_symlink():
+            raise UserError(f"{path} is a symbolic link, which is not followed")
         try:
             sums = json.loads((self._folder / self._checksums).read_text())
             if sums[f"{FOLDER}/{path.name}"] != files.digest(path):

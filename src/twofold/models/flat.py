@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from twofold.errors import UserError
+from twofold.models.checks import outputs_of
+from twofold.models.state import detached_copy, examine
 from twofold.models.view import View
 
 
@@ -49,12 +51,15 @@ class FlatModel(View):
     def device(self) -> torch.device:
         return self.values.device
 
+    def examine(self, x: Tensor) -> None:
+        """Find out on a few inputs whether the module keeps state or changes its inputs."""
+        self.keeps_state, self.changes_inputs = examine(self.module, x)
+
     def outputs(self, x: Tensor) -> int:
         """Return the number of outputs for inputs like these."""
         self.module.eval()
         try:
-            with torch.no_grad():  # not inference mode: a network may keep its tensors
-                return self(x).shape[1]
+            return outputs_of(self, x)
         finally:
             self.module.train()
 
@@ -91,25 +96,30 @@ class FlatModel(View):
     @contextmanager
     def evaluating(self) -> Iterator[None]:
         """Switch to evaluation mode without gradients, and back afterwards."""
+        module = self.module
+        if self.keeps_state:
+            self.module = detached_copy(module)
         self.module.eval()
         try:
             with torch.inference_mode():
                 yield
         finally:
-            self.module.train()
+            self.module = module.train()
 
     @contextmanager
     def using(self, values: Tensor, buffers: list[Tensor] | None = None) -> Iterator[None]:
         """Use different weights (and batch-norm statistics), and restore its own afterwards."""
-        places = [self.values, *(self.buffers() if buffers is not None else [])]
-        kept = [place.clone() for place in places]
-        for place, other in zip(places, [values, *(buffers or [])], strict=True):
+        kept = [place.clone() for place in self._places(buffers)]
+        for place, other in zip(self._places(buffers), [values, *(buffers or [])], strict=True):
             place.copy_(other)
         try:
             yield
-        finally:
-            for place, old in zip(places, kept, strict=True):
+        finally:  # a network may have assigned new buffers meanwhile
+            for place, old in zip(self._places(buffers), kept, strict=True):
                 place.copy_(old)
+
+    def _places(self, buffers: list[Tensor] | None) -> list[Tensor]:
+        return [self.values, *(self.buffers() if buffers is not None else [])]
 
 
 def load_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:

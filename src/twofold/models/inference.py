@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
+from twofold.models.state import own_state
 from twofold.models.view import View
 
 
@@ -29,6 +30,14 @@ class Fold(NamedTuple):
     both: nn.Conv2d  # has a bias
 
 
+class ChangedError(Exception):
+    """The network has changed itself in a way that a copy of it cannot follow."""
+
+
+class _Tracer(fx.Tracer):
+    proxy_buffer_attributes = True  # else what is computed from a buffer would be a constant
+
+
 class Inference:
     """A copy of a network with batch norm folded, which follows the network's weights.
 
@@ -36,6 +45,7 @@ class Inference:
     """
 
     def __init__(self, net: View, dtype: torch.dtype = torch.float32) -> None:
+        self._net, self._state = net, own_state(net.module)
         self._module, self._folds = _folded(net.copy(), net.module)
         self._module.to(dtype)
         # Convolutions are faster channels last; a `FlatModel` has its weights so already.
@@ -51,6 +61,9 @@ class Inference:
     @torch.no_grad()
     def follow(self) -> None:
         """Copy the network's current weights and statistics."""
+        if self._net.keeps_state or own_state(self._net.module) != self._state:
+            self._net.keeps_state = True
+            raise ChangedError
         for own, live in self._copied:
             own.copy_(live)
         for conv, norm, both in self._folds:
@@ -74,7 +87,7 @@ def _tensors(module: nn.Module) -> dict[str, Tensor]:
 def _folded(module: nn.Module, live: nn.Module) -> tuple[nn.Module, list[Fold]]:
     """Return the module without foldable batch norms, or unchanged if it cannot be traced."""
     try:
-        traced = fx.symbolic_trace(module)
+        traced = fx.GraphModule(module, _Tracer().trace(module))
     except Exception:  # a forward pass in the user's code may depend on its input
         return module, []
     named, folds = dict(live.named_modules()), []

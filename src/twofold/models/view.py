@@ -13,7 +13,14 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 
 class View:
-    """A view of a module that changes nothing in it: no parameter, no mode and no buffer."""
+    """A view of a module that changes nothing in it: no parameter, no mode and no buffer.
+
+    keeps_state: whether the module keeps state apart from its parameters and buffers, which a
+        faster copy would not follow.
+    changes_inputs: whether it changes its inputs in place, and is given copies.
+    """
+
+    keeps_state = changes_inputs = False
 
     def __init__(self, module: nn.Module) -> None:
         self.module = module
@@ -38,6 +45,8 @@ class View:
 
     def __call__(self, x: Tensor) -> Tensor:
         module = self.module
+        if self.changes_inputs:
+            x = x.clone()
         # A module that was compiled in place is called as it was written: in evaluation mode, it
         # would be compiled once more.
         compiled = getattr(module, "_compiled_call_impl", None) is not None

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.optimize
+import scipy  # which imports its parts when they are first used
 import torch
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from twofold.augmentation import Augmentation
 from twofold.benchmarks import Benchmark, Task
 from twofold.benchmarks.base import Rows
+from twofold.bounded import minimise
 from twofold.choices import Mode, Scenario
 from twofold.component import require
 from twofold.cost import Load
@@ -187,7 +187,7 @@ def fit_bias(logits: Array, y: Rows, old: Rows, new: Rows) -> tuple[float, float
     L_b is convex in two variables, so a trust-region Newton method finds the minimum, even where a
     full Newton step would overshoot. The old classes enter only through their log-sum-exp.
     """
-    rest, o = logsumexp(logits[:, old], axis=1), logits[:, new]
+    rest, o = scipy.special.logsumexp(logits[:, old], axis=1), logits[:, new]
     own = y[:, None] == new[None, :]  # the column of an example's class, if it is new
     if not (np.abs(rest).max() < DIVERGED and np.abs(o).max() < DIVERGED):
         return 1.0, 0.0  # there is nothing to correct in a network that diverged
@@ -195,7 +195,7 @@ def fit_bias(logits: Array, y: Rows, old: Rows, new: Rows) -> tuple[float, float
 
     def probabilities(w: Array) -> tuple[Array, Array]:
         q = w[0] * o + w[1]
-        total = np.logaddexp(rest, logsumexp(q, axis=1))
+        total = np.logaddexp(rest, scipy.special.logsumexp(q, axis=1))
         return np.exp(q - total[:, None]), total
 
     def value_and_gradient(w: Array) -> tuple[float, Array]:
@@ -211,12 +211,5 @@ def fit_bias(logits: Array, y: Rows, old: Rows, new: Rows) -> tuple[float, float
         covariance: Array = second - expected.T @ expected / len(y)
         return covariance
 
-    fitted = scipy.optimize.minimize(
-        value_and_gradient,
-        np.array([1.0, 0.0]),
-        method="trust-exact",
-        jac=True,
-        hess=hessian,
-        options={"gtol": 1e-8, "max_trust_radius": 1e4, "maxiter": 500},
-    )
-    return float(fitted.x[0]), float(fitted.x[1])
+    alpha, beta = minimise(value_and_gradient, hessian, np.array([1.0, 0.0]))
+    return float(alpha), float(beta)

@@ -38,7 +38,7 @@ def _table(title: str, groups: Sequence[Group]) -> Table:
     table.add_column("method", overflow="fold")
     columns = [each.column for each in differing]
     for name in ("lr", "batch", *columns, "MIN", "AVG", "projected", "seeds"):
-        table.add_column(name, justify="right")
+        table.add_column(escape(name), justify="right")
     for group in groups:
         config = group.config
         settings = [stated(config.lr), stated(config.batch_size)]
@@ -58,7 +58,7 @@ def run_table(runs: Sequence[Run]) -> Table:
         table.add_column(column)
     columns = [each.column for each in differing]
     for column in ("lr", "batch", *columns, "seed", "MIN", "AVG"):
-        table.add_column(column, justify="right")
+        table.add_column(escape(column), justify="right")
     for run in runs:
         config = run.config
         row = [run.summary["identity"], *(getattr(config, name) for name in NAMES)]
@@ -78,4 +78,4 @@ def _text(config: Config, name: str) -> str:
 def results(group: Group) -> list[str]:
     """Return MIN, an upper bound if evaluations were left out, and AVG."""
     low, average = (mean_text(group.values(metric), MISSING) for metric in METRICS)
-    return [f"≤ {low}" if low != MISSING and not group.complete else low, average]
+    return [f"≤ {low}" if low != MISSING and not group.knows_min else low, average]

@@ -6,14 +6,16 @@ import csv
 import dataclasses
 import html
 import io
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from twofold.text import EMPTY, MINUS
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+_NUMBERS = re.compile(r"([-+]?[0-9.]+(e[-+]?[0-9]+)?|nan|inf)( [-+]?[0-9.]+(e[-+]?[0-9]+)?)*")
 _LATEX = {
     "\\": r"\textbackslash{}",
     **{letter: f"\\{letter}" for letter in "{}$&#%_"},
@@ -47,7 +49,7 @@ def markdown_table(lines: list[list[str]], left: int) -> str:
     """Lay out lines of cells, the first of which is the head; the first `left` columns are aligned
     to the left.
     """
-    escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
+    escaped = [[cell.replace("\\", r"\\").replace("|", r"\|") for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*escaped, strict=True)]
     widths[left:] = [max(width, 2) for width in widths[left:]]  # `-:`; a `:` alone is no rule
     padded = [
@@ -61,6 +63,19 @@ def markdown_table(lines: list[list[str]], left: int) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in [padded[0], rule, *padded[1:]])
 
 
+def inert_markdown(text: str) -> str:
+    """Take the effect from links and HTML in Markdown, which names in runs may contain."""
+    inert = text.replace("](", r"]\(").replace("]:", r"]\:")
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", inert)
+
+
+def inert_cell(value: Any) -> Any:
+    """Return a cell of a CSV file that no spreadsheet takes for a formula."""
+    if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return value
+    return value if _NUMBERS.fullmatch(value) else f"'{value}"
+
+
 def csv_text(kind: type[DataclassInstance], records: Sequence[DataclassInstance]) -> str:
     """Write a line per record. Several values are separated by spaces, commands by &&."""
     file = io.StringIO()
@@ -72,5 +87,5 @@ def csv_text(kind: type[DataclassInstance], records: Sequence[DataclassInstance]
             between = " && " if name == "commands" else " "
             if isinstance(value, tuple):
                 record[name] = between.join(str(part) for part in value if part is not None)
-        writer.writerow(record)
+        writer.writerow({name: inert_cell(value) for name, value in record.items()})
     return file.getvalue()

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import scipy.linalg
-import scipy.optimize
+import scipy  # which imports its parts when they are first used
 import torch
 from numpy.typing import NDArray
 from torch import Tensor

@@ -586,7 +586,7 @@ def test_hostile_names_stay_text(browser, tmp_path):
     assert HOSTILE in page.locator(".effects").first.text_content()
     assert HOSTILE in page.locator("#tables").inner_text()
     page.locator("#gaps .number").last.click()
-    assert HOSTILE in shlex.split(command_of(page))
+    assert f"er+{HOSTILE}" in shlex.split(command_of(page))
     page.keyboard.press("Escape")
     page.locator(".study-table .number").first.click()
     # A table's command is built from the configuration: what a summary says is not repeated.

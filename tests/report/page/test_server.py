@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import struct
 import threading
 
 import pytest
@@ -84,3 +86,22 @@ def test_a_port_that_is_taken_is_named_and_the_usual_one_is_no_must(store, serve
     monkeypatch.setattr("twofold.report.page.server.PORT", served)
     with page_server(store) as other:
         assert other.server_port != served
+
+
+def test_clients_that_leave_and_many_at_once_are_no_trouble(served, capsys):
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", served)) as client:
+            # A reset instead of an orderly end: the answer finds nobody.
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.sendall(f"GET / HTTP/1.0\r\nHost: 127.0.0.1:{served}\r\n\r\n".encode())
+    waiting = [socket.create_connection(("127.0.0.1", served), timeout=10) for _ in range(300)]
+    assert ask(served, "GET", "/contents.json").status == 200
+    for client in waiting:
+        client.close()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_silent_client_is_left(served, monkeypatch):
+    monkeypatch.setattr("twofold.report.page.server.Handler.timeout", 0.1)
+    with socket.create_connection(("127.0.0.1", served), timeout=10) as client:
+        assert client.recv(10) == b""

@@ -17,7 +17,7 @@ from twofold.compare.groups import Group, groups
 from twofold.compare.hypotheses import hypotheses
 from twofold.compare.verdicts import findings
 from twofold.drawing.style import looks
-from twofold.evaluation.measures import MEASURES, TOLERANCE, Gap, gaps, measures
+from twofold.evaluation.measures import MEASURES, TOLERANCE, Gap, gaps
 from twofold.experiments.plotting import accuracy_curve
 from twofold.experiments.runs import Run
 from twofold.report.page.thinning import DENSE, thin
@@ -162,8 +162,10 @@ def _described(group: Group, of_runs: Fineness, of_mean: Fineness) -> Plain:
         "objective": group.objective,
         "routine": group.routines,
         "complete": group.complete,
+        "knowsMin": group.knows_min,
         "command": group.command(),
         "ends": ends,
+        "quantities": [runs[0].quantity(task) for task in range(1, tasks + 1)],
         "mean": [_mean_curve(group, task, learned, of_mean) for task in range(1, tasks + 1)],
         "gaps": _mean_gaps([run["gaps"] for run in single]),
         "measures": {key: _mean([run["measures"][key] for run in single]) for key in MEASURES},
@@ -176,10 +178,10 @@ def _run(run: Run, learned: NDArray[Any], fineness: Fineness) -> Plain:
     columns = zip(rows, run.accuracy.T, strict=True)
     return {
         "seed": run.config.seed,
-        "command": run.summary.get("command"),
+        "command": run.config.command(),
         "curves": [{"x": packed(own + 1), "y": packed(curve[own])} for own, curve in columns],
         "gaps": [_gap(gap) for gap in gaps(learned, run.accuracy)],
-        "measures": measures(learned, run.accuracy, run.summary["accuracy_after_task"]),
+        "measures": run.measures,
     }
 
 

@@ -18,7 +18,7 @@ from twofold.report.page.program import program
 
 def build_page(source: Store | Sequence[Run], name: str | None = None) -> str:
     """Return the page of a store, or of a list of runs, as the text of an HTML file."""
-    runs = source.runs() if isinstance(source, Store) else source
+    runs = source.runs(curves=True) if isinstance(source, Store) else source
     if name is None:
         name = str(source.folder) if isinstance(source, Store) else "runs"
     return document(as_json(page_contents(runs, name)))

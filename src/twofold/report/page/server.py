@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
@@ -43,7 +44,7 @@ class Watched:
             seen = _seen(self._store.folder)
             if seen != self._seen:
                 folder = self._store.folder  # it may be missing while it is created again
-                runs = self._store.runs() if folder.is_dir() else []
+                runs = self._store.runs(curves=True) if folder.is_dir() else []
                 text = as_json(page_contents(runs, str(folder), seen[1], self._known))
                 self._made = text, hashlib.sha256(text.encode()).hexdigest()[:16]
                 self._seen = seen
@@ -68,6 +69,7 @@ class Handler(BaseHTTPRequestHandler):
     """The handler of two addresses, which can only be read."""
 
     server_version, sys_version = "twofold", ""
+    timeout = 30.0  # seconds for a client to say something
 
     def __init__(self, watched: Watched, *args: Any) -> None:
         self._watched = watched
@@ -113,12 +115,25 @@ class Handler(BaseHTTPRequestHandler):
         """Log nothing, since the page asks continually."""
 
 
+class PageServer(ThreadingHTTPServer):
+    """A server that many clients may ask at once, and that a client may leave at any time."""
+
+    daemon_threads = True
+    request_queue_size = 512
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that has gone; a real error is shown in one line."""
+        error = sys.exception()
+        if not isinstance(error, ConnectionError | TimeoutError):
+            print(f"twofold: the page can't be served: {error!r}", file=sys.stderr)
+
+
 def page_server(store: Store, port: int | None = None) -> ThreadingHTTPServer:
     """Return a server of the store's page on a port; by default the usual or any free one."""
     handler = partial(Handler, Watched(store))
     for attempt in (PORT, 0) if port is None else (port,):
         try:
-            return ThreadingHTTPServer((HOST, attempt), handler)
+            return PageServer((HOST, attempt), handler)
         except (OSError, OverflowError) as error:
             reason = error
     raise UserError(f"can't serve on port {port}: {reason}")

@@ -73,6 +73,6 @@ def _number(place: Place, group: Group, metric: Metric, wanted: int) -> Number:
         (group,),
         None,
         wanted,
-        bound=Reductions.of(group).schedule if metric.thinned else "",
+        bound=Reductions.of(group).bound(metric.name),
         remarks=remarks_on((group,), metric.name),
     )

@@ -67,10 +67,10 @@ function everything() {
 
 /** @param {Group} group */
 function rowOf(group) {
-  const { settings, runs, complete } = group;
+  const { settings, runs, knowsMin } = group;
   const values = contents.picked.map((name) => String(settings[name]));
   const label = group.method + difference(group, contents.groups.filter((other) => sameSettings(group, other)));
-  return [label, ...values, `${runs.length}`, numberOf(group, label, "min", complete ? "" : "≤ "),
+  return [label, ...values, `${runs.length}`, numberOf(group, label, "min", knowsMin ? "" : "≤ "),
     numberOf(group, label, "avg", "")];
 }
 

@@ -10,18 +10,20 @@ from typing import Any
 from twofold.experiments.config import own_settings
 from twofold.report.tables.model import Number, StudyTable
 from twofold.report.tables.notes import notes
+from twofold.report.text import inert_cell
 
 
 def records(table: StudyTable) -> list[dict[str, Any]]:
     """Return a flat record per number, in full precision."""
     numbers = list(table.numbers())
     own = list(own_settings(group.config for number in numbers for group in number.groups[:1]))
-    return [_record(table, number) | _own(number, own) for number in numbers]
+    return [_own(number, own, _record(table, number)) for number in numbers]
 
 
-def _own(number: Number, names: list[str]) -> dict[str, Any]:
-    """Return the user's own settings."""
-    return {name: number.groups[0].config.value(name) if number.groups else None for name in names}
+def _own(number: Number, names: list[str], record: dict[str, Any]) -> dict[str, Any]:
+    """Return the record with the user's own settings, which replace nothing in it."""
+    config = number.groups[0].config if number.groups else None
+    return {**record, **{name: config and config.value(name) for name in names}, **record}
 
 
 def _record(table: StudyTable, number: Number) -> dict[str, Any]:
@@ -62,6 +64,6 @@ def csv_table(table: StudyTable) -> str:
     file = io.StringIO()
     rows = [{**record, "seeds": " ".join(map(str, record["seeds"]))} for record in records(table)]
     writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer.writerow({name: inert_cell(name) for name in writer.fieldnames})
+    writer.writerows({name: inert_cell(value) for name, value in row.items()} for row in rows)
     return file.getvalue()

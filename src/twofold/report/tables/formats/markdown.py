@@ -5,14 +5,14 @@ from __future__ import annotations
 from twofold.report.tables.formats.texts import Marks, aside_text, lines_of, own_text, shown_heads
 from twofold.report.tables.model import Block, Number, StudyTable
 from twofold.report.tables.notes import notes
-from twofold.report.text import markdown_table
+from twofold.report.text import inert_markdown, markdown_table
 
 
 def markdown_tables(table: StudyTable) -> str:
     parts = [f"**{table.title}** (profile {table.profile})"]
     parts += [_block(block, table.marks()) for block in table.blocks]
     parts.append("\n".join(f"- {note}" for note in notes(table)))
-    return "\n\n".join(parts) + "\n"
+    return inert_markdown("\n\n".join(parts) + "\n")
 
 
 def _block(block: Block, marks: Marks) -> str:

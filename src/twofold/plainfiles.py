@@ -1,0 +1,43 @@
+"""Files that are opened only if they are plain files, and written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import uuid
+from io import BufferedReader
+from pathlib import Path
+
+
+def opened(path: Path) -> BufferedReader:
+    """Open a plain file for reading. A pipe or a device, which might never end, is refused."""
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+    return file
+
+
+def replace_file(path: Path, *parts: str | bytes | memoryview) -> None:
+    """Write a file under a new name and rename it: a link of its name is replaced, not followed."""
+    unfinished = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
+    try:
+        with unfinished.open("xb") as file:
+            for part in parts:
+                file.write(part.encode() if isinstance(part, str) else part)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def write_output(path: Path, content: str | bytes) -> None:
+    """Write a file that a user has named: whole, or not at all. A link of theirs is followed."""
+    target = path.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists() and not target.is_file():  # such as /dev/stdout
+        target.write_bytes(content.encode() if isinstance(content, str) else content)
+    else:
+        replace_file(target, content)

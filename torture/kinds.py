@@ -1,0 +1,203 @@
+"""The kinds of torture. Each disturbs a store once, and says how the store has borne it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torture import shims, toy
+from twofold.cli import main
+from twofold.errors import UserError
+from twofold.experiments.config import Config
+from twofold.experiments.files import digest
+from twofold.experiments.runs import Run
+from twofold.experiments.store import FILES, Store
+
+COMMANDS = (
+    *(["runs"], ["runs", "show"], ["runs", "verify"]),
+    *(["table", "runs"], ["table", "main"], ["verdicts"], ["departures"]),
+)
+ODD: tuple[Any, ...] = (
+    *(None, True, -1, 10**30, float("inf"), float("nan"), "", "\x1b[2J", "x" * 5000),
+    *([], {}, [[1]], {"a": [{}]}, "=1+1", "--plugin=x", "../../x"),
+)
+
+
+@dataclass
+class Outcome:
+    """How a store has borne one attempt."""
+
+    lost: bool = False  # a run is missing, or has different curves
+    twice: bool = False  # a run was trained although it was complete or being trained
+    badly: str = ""  # a traceback, an answer of many lines, or none in time
+
+
+Kind = Callable[[random.Random, Path], Outcome]
+expected: dict[str, dict[str, bytes]] = {}  # the curves of undisturbed runs by identity
+
+
+def _chosen(chance: random.Random) -> Config:
+    wanted = toy.config(chance.choice(toy.METHODS))
+    if wanted.identity() not in expected:
+        expected[wanted.identity()] = toy.undisturbed(wanted)
+    return wanted
+
+
+def _finish(folder: Path, wanted: Config, outcome: Outcome) -> Outcome:
+    """Give the same command again, undisturbed, and compare the curves."""
+    code, said = shims.forked(lambda: toy.train(wanted, Store(folder)) and 0)
+    if code != 0:
+        return dataclasses.replace(outcome, lost=True, badly=said[-2000:])
+    (run,) = [Run.load(place) for place in Store(folder).folders()]
+    return dataclasses.replace(outcome, lost=toy.curves(run) != expected[wanted.identity()])
+
+
+def crash(chance: random.Random, folder: Path) -> Outcome:
+    """End before the n-th change of a file."""
+    wanted, number = _chosen(chance), chance.randint(1, 150)
+
+    def disturbed() -> None:
+        shims.crash_at(folder, number)
+        toy.train(wanted, Store(folder))
+
+    shims.forked(disturbed)
+    return _finish(folder, wanted, Outcome())
+
+
+def power(chance: random.Random, folder: Path) -> Outcome:
+    """End before the n-th change of a file; what was not synced is gone."""
+    wanted, number = _chosen(chance), chance.randint(1, 150)
+
+    def disturbed() -> None:
+        shims.crash_at(folder, number, shims.forgetting(folder))
+        toy.train(wanted, Store(folder))
+
+    shims.forked(disturbed)
+    return _finish(folder, wanted, Outcome())
+
+
+def kill(chance: random.Random, folder: Path) -> Outcome:
+    """Kill a process at any time, several times."""
+    wanted = _chosen(chance)
+    for _ in range(chance.randint(1, 3)):
+        shims.forked(lambda: toy.train(wanted, Store(folder)) and 0, chance.uniform(0, 0.4))
+    return _finish(folder, wanted, Outcome())
+
+
+def together(chance: random.Random, folder: Path) -> Outcome:
+    """Let two or three processes train the same run at once, and kill one of them."""
+    wanted, count = _chosen(chance), chance.randint(2, 3)
+    trained = folder.parent / "trained"
+
+    def work() -> None:
+        if toy.train(wanted, Store(folder)).state == "trained":
+            with trained.open("a") as file:
+                file.write("x")
+
+    children = []
+    for _ in range(count):
+        child = os.fork()
+        if child == 0:
+            try:
+                work()
+            finally:
+                os._exit(0)
+        children.append(child)
+    time.sleep(chance.uniform(0, 0.3))
+    os.kill(children[0], signal.SIGKILL)
+    for child in children:
+        shims.awaited(child, 120)
+    twice = trained.exists() and len(trained.read_text()) > 1
+    return _finish(folder, wanted, Outcome(twice=twice))
+
+
+def full_disk(chance: random.Random, folder: Path) -> Outcome:
+    """Let the disk be full at a chosen size of a file."""
+    wanted, size = _chosen(chance), chance.randint(0, 40_000)
+
+    def disturbed() -> int:
+        shims.small_disk(size)
+        try:
+            toy.train(wanted, Store(folder))
+        except UserError:
+            return 2
+        return 0
+
+    code, said = shims.forked(disturbed)
+    return _finish(folder, wanted, Outcome(badly="" if code in (0, 2) else said[-2000:]))
+
+
+def clock(chance: random.Random, folder: Path) -> Outcome:
+    """Let the clock jump by up to a year."""
+    wanted, jump = _chosen(chance), chance.uniform(0, 3e7)
+
+    def disturbed() -> None:
+        shims.jumping_clock(jump)
+        toy.train(wanted, Store(folder))
+
+    code, said = shims.forked(disturbed)
+    return _finish(folder, wanted, Outcome(badly="" if code == 0 else said[-2000:]))
+
+
+def damage(chance: random.Random, folder: Path) -> Outcome:
+    """Change, cut or empty a file of a complete run, or of one that is on its way."""
+    wanted = _chosen(chance)
+    seconds = 120.0 if chance.random() < 0.5 else chance.uniform(0.1, 0.4)
+    shims.forked(lambda: toy.train(wanted, Store(folder)) and 0, seconds)
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    if files:
+        file = chance.choice(files)
+        content = bytearray(file.read_bytes())
+        if content and chance.random() < 0.5:
+            content[chance.randrange(len(content))] ^= chance.randint(1, 255)
+        else:
+            content = content[: chance.randint(0, len(content))]
+        file.write_bytes(content)
+        if file.name == "store.json":  # the mark of the whole store: the answer is one line
+            code, said = _answered(["runs"], folder)
+            file.write_text('{"format": 1}\n')
+            return _finish(folder, wanted, Outcome(badly=_bad(code, said)))
+    return _finish(folder, wanted, Outcome())
+
+
+def hostile(chance: random.Random, folder: Path) -> Outcome:
+    """Write nonsense with the right checksums, and let commands read it."""
+    wanted = _chosen(chance)
+    place = toy.train(wanted, Store(folder)).folder
+    kept = Path(shutil.copytree(folder, folder.parent / "kept"))
+    file = place / chance.choice(FILES[:2])
+    content = json.loads(file.read_text())
+    for _ in range(chance.randint(1, 3)):
+        content[chance.choice([*content])] = chance.choice(ODD)
+    file.write_text(json.dumps(content))
+    sums = {name: digest(place / name) for name in FILES}
+    (place / "checksums.json").write_text(json.dumps(sums))
+    bad = [_bad(*_answered(words, folder)) for words in COMMANDS]
+    shutil.rmtree(folder)
+    kept.rename(folder)
+    return _finish(folder, wanted, Outcome(badly=next(filter(None, bad), "")))
+
+
+def _answered(words: list[str], folder: Path) -> tuple[int, str]:
+    return shims.forked(lambda: main([*words, "--runs", str(folder)]), 30)
+
+
+def _bad(code: int, said: str) -> str:
+    """Return what is wrong with an answer; nothing if it is a good one."""
+    escapes = "\x1b" in said
+    return said[-2000:] if code not in (0, 1, 2) or "Traceback" in said or escapes else ""
+
+
+KINDS: dict[str, Kind] = {
+    kind.__name__.replace("_", " "): kind
+    for kind in (crash, power, kill, together, full_disk, clock, damage, hostile)
+}
