@@ -115,5 +115,4 @@ def main() -> None:
     print(markdown_table(rows, left=1))
 
 
-if __name__ == "__main__":
-    main()
+main()
