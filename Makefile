@@ -7,7 +7,7 @@ TSC := $(NODE)/node_modules/.bin/tsc
 SCRIPTS := src/twofold/report/page/scripts/jsconfig.json --incremental --tsBuildInfoFile $(NODE)/scripts.tsbuildinfo
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint lint-scripts fmt bench documents clean
+.PHONY: demo test lint lint-scripts fmt bench torture documents clean
 
 # Three methods on real Rotated MNIST, shortened: about two minutes on two cores.
 demo: .venv/.package
@@ -35,6 +35,10 @@ fmt: .venv/.tools
 
 bench: .venv/.package
 	$(BIN)/python bench
+
+# Kills, crashes, power failures, full disks, damaged and hostile files: docs/reliability.md.
+torture: .venv/.package
+	SECONDS=$${SECONDS:-3600} $(BIN)/python -m torture
 
 # The tables and pictures in README.md, docs/ and replication/, from the runs in replication/runs/.
 documents: .venv/.package

@@ -296,7 +296,7 @@ class _Study:
         if not fit:
             raise UserError(f"no Ray node has the data: {'; '.join(self._unfit.values())}")
         taken = Counter(self._places.get(task) for task in self._pending)
-        return min(fit, key=lambda node: taken[node])
+        return str(min(fit, key=lambda node: taken[node]))
 
     def _placed(self, config: Config) -> Config:
         """Place a run on the GPU, if it has a share of one. Ray shows a task only its own GPU."""

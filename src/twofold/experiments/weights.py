@@ -20,6 +20,7 @@ from torch import Tensor
 from twofold.choices import Kept
 from twofold.errors import UserError
 from twofold.experiments import files
+from twofold.plainfiles import replace_file
 
 State = dict[str, Tensor]  # a network's parameters and buffers by name
 
@@ -42,7 +43,7 @@ def write(path: Path, module_state: Mapping[str, Any]) -> None:
     plain = {
         name: value.detach().cpu().contiguous().clone() for name, value in module_state.items()
     }
-    files.replace_file(path, save(plain, {"format": "pt"}))
+    replace_file(path, save(plain, {"format": "pt"}))
 
 
 def read(path: Path) -> State:
