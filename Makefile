@@ -1,13 +1,15 @@
 # Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
 PYTHON ?= python3
+SECONDS ?= 3600
 BIN := .venv/bin
 TYPESCRIPT := 5.9.3
+PEERS := .venv/peers
 NODE := .venv/node-$(TYPESCRIPT)
 TSC := $(NODE)/node_modules/.bin/tsc
 SCRIPTS := src/twofold/report/page/scripts/jsconfig.json --incremental --tsBuildInfoFile $(NODE)/scripts.tsbuildinfo
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint lint-scripts fmt bench torture documents clean
+.PHONY: demo test test-adapters lint lint-scripts fmt bench bench-peers torture documents clean
 
 # Three methods on real Rotated MNIST, shortened: about two minutes on two cores.
 demo: .venv/.package
@@ -18,6 +20,10 @@ demo: .venv/.package
 
 test: lint
 	$(BIN)/pytest -n 2 --dist loadgroup $(PYTEST)
+
+# The adapters with Lightning, Transformers and Avalanche, which have an environment of their own.
+test-adapters: .venv/.peers
+	$(PEERS)/bin/python -m pytest tests/adapters $(PYTEST)
 
 lint: .venv/.tools lint-scripts
 	$(BIN)/ruff check .
@@ -38,7 +44,11 @@ bench: .venv/.package
 
 # Kills, crashes, power failures, full disks, damaged and hostile files: docs/reliability.md.
 torture: .venv/.package
-	SECONDS=$${SECONDS:-3600} $(BIN)/python -m torture
+	$(BIN)/python -m torture --seconds $(SECONDS)
+
+# Against Avalanche, in the adapters' environment.
+bench-peers: .venv/.peers
+	$(PEERS)/bin/python bench --only peers --json bench-peers.json
 
 # The tables and pictures in README.md, docs/ and replication/, from the runs in replication/runs/.
 documents: .venv/.package
@@ -59,4 +69,13 @@ clean:
 
 .venv/.tools: .venv/.package
 	$(PIP) -e '.[dev]'
+	touch $@
+
+# It has what .venv has, and more.
+.venv/.peers: .venv/.tools tests/adapters/sitecustomize.py
+	test -x $(PEERS)/bin/python || $(BIN)/python -m venv --without-pip $(PEERS)
+	site=$$($(PEERS)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))") && \
+	  $(BIN)/python -c "import sysconfig; print('import site; site.addsitedir(%r)' % sysconfig.get_path('purelib'))" \
+	    > $$site/base.pth && cp tests/adapters/sitecustomize.py $$site/
+	$(subst /pip ,/pip --python $(PEERS)/bin/python ,$(PIP)) --no-compile 'twofold[lightning,huggingface,avalanche]'
 	touch $@

@@ -1,5 +1,7 @@
 """Speed as ratios, measured in one run: `make bench`. docs/performance.md explains the rows.
 
+The part `peers` needs an environment with Avalanche: `make bench-peers`.
+
 python bench [--only evaluation,steps] [--json bench.json]
 """
 
@@ -17,7 +19,7 @@ PARTS = ("evaluation", "throughput", "steps", "memory", "overhead", "watching")
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description="Speed as ratios.")
-    parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--only", default=",".join(PARTS), help=f"of {', '.join(PARTS)}, peers")
     parser.add_argument("--json", type=Path, default=Path("bench.json"), metavar="FILE")
     args = parser.parse_args()
     start, rows = time.monotonic(), []

@@ -113,4 +113,4 @@ class Stepper:
         self.training._iterate(self.task, self.n, self.rows)
 
     def evaluate(self) -> None:
-        self.training._judge(self.training.evaluator.subset, self.task)
+        self.training._evaluate(self.training.evaluator.subset, self.task)

@@ -11,7 +11,6 @@ from twofold.cost import Load
 from twofold.method import Method
 from twofold.objectives import Objective
 from twofold.routines import Needs, Routine
-from twofold.routines.lpr import Lpr
 from twofold.settings import Settings
 from twofold.training import Training
 
@@ -126,8 +125,13 @@ def test_an_objective_states_what_an_iteration_costs(name, norm):
 @pytest.mark.parametrize("routine", sorted(Routine.known))
 def test_a_routine_states_what_it_costs_beyond_what_it_asks_for(routine, norm):
     """Finetuning asks for one pass over b images; `asks` implies the passes for references."""
-    part = {"lpr": Lpr(every=2, examples=20)}.get(routine) or Routine.find(routine)()
-    method = {"lpr": "lpr(every=2,examples=20)", "rescale": "clip+agem+rescale"}.get(routine)
+    options = {"every": 2, "examples": 20} if routine in ("lpr", "hold") else {}
+    part = Routine.find(routine)(**options)
+    method = {
+        "lpr": "lpr(every=2,examples=20)",
+        "hold": "hold(every=2,examples=20)",
+        "rescale": "clip+agem+rescale",
+    }.get(routine)
     for task, counted in iteration_loads(f"finetune+{method or routine}", norm).items():
         asked = Needs.OLD if routine == "rescale" else part.asks()  # rescale: those of agem
         own = Load(1, 5)

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 from helpers.benchmarks import domain_benchmark
+from helpers.loops import ITERATIONS, SETTINGS, TASKS, Script, everything
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from twofold import How, UserError
-from twofold.memory import Memory
 from twofold.method import Method
 from twofold.models import FlatModel
 from twofold.models.borrowed import BorrowedModel
 from twofold.routines import Clip, Gem, Needs, Routine, Step, Warmup
-from twofold.routines.base import needs_of
-from twofold.sampling import Sampler
 from twofold.settings import Settings
-from twofold.streams import seeded, stream
 from twofold.training import Training
-
-TASKS, ITERATIONS, LR, MU = 3, 5, 0.05, 0.9
-SETTINGS = Settings(
-    lr=LR, momentum=MU, batch_size=8, seed=3, iterations=ITERATIONS, memory_per_class=10
-)
-CPU = torch.device("cpu")
 
 
 def weights_of_a_run(method: str, norm: bool, **options: object) -> tuple[list[Tensor], Training]:
@@ -40,86 +29,16 @@ def weights_of_a_run(method: str, norm: bool, **options: object) -> tuple[list[T
     return found, training
 
 
-def everything(module: nn.Module) -> Tensor:
-    """All weights and buffers of a network as one vector."""
-    return torch.cat([t.detach().double().flatten() for t in module.state_dict().values()])
-
-
-class Script:
-    """A plain loop of experience replay, with the batches of a run."""
-
-    def __init__(
-        self,
-        chain: str,
-        norm: bool,
-        make: Callable[..., torch.optim.Optimizer] | None = None,
-        apart: bool = False,
-        retain: bool = False,
-        **how: object,
-    ) -> None:
-        self.norm, self.benchmark = norm, domain_benchmark(TASKS, norm)
-        with seeded(stream(SETTINGS.seed, "initialisation"), CPU):
-            model = self.benchmark.model()
-        self.model = model.to(memory_format=torch.channels_last)  # as in a run
-        make = make or (lambda p: torch.optim.SGD(p, lr=LR, momentum=MU))
-        self.optimizer = make(model.parameters())
-        self.how = How(chain, self.optimizer, model, seed=SETTINGS.seed, **how)  # type: ignore[arg-type]
-        self.apart = apart  # whether replayed and new data have a backward pass each
-        self.retain = apart or retain  # whether the graph is there at the step
-        objective, routines = Method.parse(f"er+{chain}").make()
-        self.storage = Memory(self.benchmark.train.labels.numpy(), SETTINGS.memory_per_class)
-        needs = needs_of(routines)
-        self.sampler = Sampler(self.benchmark, objective, needs, self.storage, SETTINGS)
-        self.how.references(self.reference)
-        self.how.old(lambda: (self.old_part, self.old_weight))
-        self.how.memory(self.inputs)
-        self.weights: list[Tensor] = []
-        self.evaluated: list[Tensor] = []
-
-    def reference(self, k: int) -> Tensor:
-        batch = self.draw.references[k]
-        return F.cross_entropy(self.model(batch.x), batch.y)
-
-    def inputs(self, count: int) -> Tensor:
-        random = stream(SETTINGS.seed, "routine", self.draw.task, self.draw.iteration)
-        return self.sampler.remembered(random, count).x
-
-    def losses(self) -> list[Tensor]:
-        draw, t = self.draw, self.draw.task
-        if draw.old is None:
-            return [1 / t * F.cross_entropy(self.model(draw.new.x), draw.new.y)]
-        self.old_weight = 1 - 1 / t
-        if self.apart and not self.norm:
-            old, new = self.model(draw.old.x), self.model(draw.new.x)
-        else:
-            logits = self.model(torch.cat([draw.old.x, draw.new.x]))
-            old, new = logits.split([len(draw.old.y), len(draw.new.y)])
-        self.old_part = self.old_weight * F.cross_entropy(old, draw.old.y)
-        new_part = 1 / t * F.cross_entropy(new, draw.new.y)
-        return [self.old_part, new_part] if self.apart else [self.old_part + new_part]
-
-    def run(self) -> Script:
-        for task in range(1, TASKS + 1):
-            if task > 1:
-                self.how.switch()
-            chosen = self.storage.choose(
-                self.benchmark.tasks[task - 1], stream(SETTINGS.seed, "memory", task)
-            )
-            for n in range(1, ITERATIONS + 1):
-                rows = self.benchmark.tasks[task - 1].train
-                self.draw = self.sampler.draw(task, n, rows)
-                self.optimizer.zero_grad()
-                for loss in self.losses():
-                    loss.backward(retain_graph=self.retain)
-                self.optimizer.step()
-                self.weights.append(everything(self.model))
-                with self.how.evaluated():
-                    self.evaluated.append(everything(self.model))
-            self.storage.add(torch.cat([torch.from_numpy(c) for c in chosen]).numpy())
-        return self
-
-
-BITWISE = ["sgd", "agem", "gem", "lpr", "warmup(3)+ema(0.9)", "momentum-reset", "pcgrad+rescale"]
+BITWISE = [
+    "sgd",
+    "agem",
+    "gem",
+    "lpr",
+    "hold",
+    "warmup(3)+ema(0.9)",
+    "momentum-reset",
+    "pcgrad+rescale",
+]
 BITWISE += [
     "gem(gamma=0.1,when=always)+clip(0.5)+warmup(3)",
     "soft-gem(0.5)",
@@ -132,8 +51,8 @@ BITWISE += [
 def test_a_script_is_bitwise_the_run(chain, norm):
     """Weights and batch-norm statistics after every iteration of three tasks, bit for bit."""
     expected, training = weights_of_a_run(f"er+{chain}", norm)
-    apart = Needs.OLD in training.needs
-    script = Script(chain, norm, apart=apart).run()
+    old = Needs.OLD in training.needs
+    script = Script(chain, norm, apart=old and not norm, retain=old).run()
     assert len(script.weights) == TASKS * ITERATIONS
     for n, (one, other) in enumerate(zip(expected, script.weights, strict=True)):
         assert torch.equal(one, other), n
@@ -141,11 +60,11 @@ def test_a_script_is_bitwise_the_run(chain, norm):
         assert torch.equal(everything(training.net.module), script.evaluated[-1])
 
 
-@pytest.mark.parametrize("norm", [False, True], ids=["plain", "batch-norm"])
-def test_one_backward_pass_rounds_differently(norm):
-    """A run has g_old apart and adds g_new; the gradient of the sum is equal up to rounding."""
+@pytest.mark.parametrize(("norm", "apart"), [(False, False), (True, True)])
+def test_a_different_number_of_backward_passes_rounds_differently(norm, apart):
+    """Without batch norm, a run adds g_old and g_new; with it, g is the gradient of the sum."""
     expected, _ = weights_of_a_run("er+agem", norm)
-    script = Script("agem", norm, retain=True).run()
+    script = Script("agem", norm, apart=apart, retain=True).run()
     largest = max((a - b).abs().max() for a, b in zip(expected, script.weights, strict=True)).item()
     assert 0 < largest < 1e-5
     assert torch.equal(expected[ITERATIONS - 1], script.weights[ITERATIONS - 1])  # task 1
@@ -154,7 +73,7 @@ def test_one_backward_pass_rounds_differently(norm):
 def test_sam_and_mega_with_a_closure_are_bitwise_the_run():
     for chain in ("sam", "mega", "mega(I)"):
         expected, training = weights_of_a_run(f"er+{chain}", norm=True)
-        script = Script(chain, norm=True, apart=Needs.OLD in training.needs)
+        script = Script(chain, norm=True, retain=Needs.OLD in training.needs)
         with_closure(script).run()
         for one, other in zip(expected, script.weights, strict=True):
             assert torch.equal(one, other), chain
@@ -675,11 +594,52 @@ def test_vectors_of_a_borrowed_model_are_those_of_a_run():
     assert strides == [p.stride() for p in model.parameters()]
 
 
-def test_the_guides_script_runs_and_is_short(tmp_path, monkeypatch, capsys):
-    guide = (Path(__file__).parent.parent / "docs" / "how.md").read_text()
-    script = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)[0]
-    assert len(script.strip().splitlines()) < 40
-    monkeypatch.chdir(tmp_path)
-    exec(compile(script, "how.md", "exec"), {"__name__": "__main__"})
-    out = capsys.readouterr().out
-    assert re.search(r"task 2: \d+% of steps projected", out)
+def test_it_goes_on_with_a_new_optimiser():
+    """Lightning and others create one for each task; the average and the task go on."""
+    model, first, how = tiny("gem+ema(0.5)")
+    how.references(lambda k: loss_of(model, 10 + k))
+    loss_of(model, 0).backward()
+    first.step()
+    second = torch.optim.SGD(model.parameters(), lr=0.1)
+    how.use(second)
+    how.switch()
+    optimizer_alone = everything(model)
+    first.step()  # its hooks are gone
+    assert (how.task, how.iteration) == (2, 0)
+    assert not torch.equal(everything(model), optimizer_alone)
+    second.step()
+    assert (how.task, how.iteration) == (2, 1)
+    with pytest.raises(UserError, match="owns only a part of the model"):
+        how.use(torch.optim.SGD(model[0].parameters(), lr=0.1))
+    loss_of(model, 1).backward()
+    second.step()
+    assert how.iteration == 2
+
+
+@pytest.mark.parametrize("chain", ["gem", "agem", "lpr"])
+def test_after_a_refused_step_nothing_is_lost(chain):
+    """What is missing is given, and the same step is done as if it had been there."""
+
+    def given(how: How, model: nn.Module) -> None:
+        how.references(lambda k: loss_of(model, 10))
+        how.old(lambda: loss_of(model, 10))
+        how.memory(lambda n: batch(10)[0])
+
+    found = []
+    for early in (True, False):
+        model, optimizer, how = tiny(chain, momentum=0.9)
+        loss_of(model, 0).backward()
+        optimizer.step()
+        how.switch()
+        if early:
+            given(how, model)
+        else:
+            before = everything(model)
+            with pytest.raises(UserError, match=f"{chain} needs"):
+                optimizer.step()
+            assert torch.equal(everything(model), before)
+            assert how.iteration == 0
+            given(how, model)
+        optimizer.step()
+        found.append(everything(model))
+    assert torch.equal(*found)

@@ -268,7 +268,7 @@ def test_reinforcement_learning_with_evaluations_of_different_cost():
         policy = nn.Linear(1, 1)
         optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
         tests = {"left": reward("left", 2), "right": reward("right", 500)}
-        watch = watched(tests, schedule="every:4")
+        watch = watched(tests, schedule="every:4", measure="reward")
         for task, goal in enumerate(goals.values()):
             watch.task(task)
             for _ in range(10):
@@ -289,8 +289,12 @@ def test_reinforcement_learning_with_evaluations_of_different_cost():
     assert first.gaps[0].depth > 2
     assert first.min < -2
     assert first.measures["new_speed"] is None  # 90% of a negative reward means nothing
-    assert first.plot() is not None
+    assert {axes.get_ylabel() for axes in axes_of(first.plot())} == {"task 1 reward", ""}
     assert first.config.eval_schedule == "every:4"
+
+
+def axes_of(figure: Any) -> list[Any]:
+    return [axes for part in figure.subfigs for axes in part.axes]
 
 
 def test_lower_may_be_better():
@@ -305,6 +309,7 @@ def test_lower_may_be_better():
     assert run.min == -6
     assert run.gaps[0].depth == 5
     assert run.summary["higher_is_better"] is False
+    assert {axes.get_ylabel() for axes in axes_of(run.plot())} == {"task 1 −value", ""}
 
 
 def test_an_average_of_the_weights_is_evaluated_beside_them(tmp_path):
@@ -850,6 +855,7 @@ def test_two_watchers_with_one_name_and_seed_are_refused(tmp_path):
         ({"size": 0}, "eval size must be at least 1"),
         ({"seed": -1}, "seed must be at least 0"),
         ({"method": ""}, "method must be a name"),
+        ({"measure": ""}, "measure must be a word"),
         ({"higher_is_better": False}, "a higher accuracy is better"),
     ],
 )
@@ -894,6 +900,7 @@ def test_a_wide_table_is_imported(tmp_path, run, capsys):
     same(found, run)
     assert found.config.lr == 0.5
     assert found.config.settings == {"width": 8}
+    assert found.quantity(1) == "accuracy"
     assert found.config.eval_schedule == "dense:4:4"  # which means the same
     assert "1 run imported" in capsys.readouterr().out
     again = ["runs", "import", str(tmp_path / "curves.csv"), "--runs", str(tmp_path / "store")]
@@ -919,7 +926,9 @@ def test_a_long_table_is_imported(tmp_path, run):
     named = curves.rename(columns={"accuracy_1": "1", "accuracy_2": "2"})
     long = named.melt(["iteration", "task"], var_name="test", value_name="accuracy").dropna()
     long.sort_values(["iteration", "test"]).to_csv(tmp_path / "long.csv", index=False)
-    same(imported(tmp_path / "long.csv"), run)
+    found = imported(tmp_path / "long.csv", "--measure", "reward")
+    same(found, run)
+    assert found.quantity(2) == "reward"
 
 
 def test_a_table_of_several_runs_is_imported(tmp_path, store):
@@ -1002,22 +1011,7 @@ def test_measures_and_gaps_of_plain_arrays():
             twofold.gaps(*wrong)
 
 
-# The document
-
-
-def test_the_script_of_the_document_runs(tmp_path):
-    text = (ROOT / "docs" / "your-own-loop.md").read_text()
-    (code, *_) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert len(code.splitlines()) < 40
-    (tmp_path / "loop.py").write_text(f"import os\nos.chdir({str(tmp_path)!r})\n{code}")
-    process = python(tmp_path / "loop.py")
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, err
-    low, average, depth = map(float, out.split())
-    assert depth > 5
-    assert low < average
-    assert (tmp_path / "gap.png").exists()
-    assert main(["table", "runs", "--runs", str(tmp_path / "runs")]) == 0
+# Cost
 
 
 def test_a_call_that_evaluates_nothing_costs_next_to_nothing():

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+ACCURACY = "accuracy"  # what is measured, unless a run says otherwise
+
 Columns = dict[str, NDArray[np.generic]]
 
 # The columns recorded at every iteration, each with its value if a method records none.

@@ -26,9 +26,9 @@ def objective_gradient(net: FlatModel, passes: list[Pass], apart: bool) -> Objec
     """Return g, the sum of weight * gradient over all terms, and with `apart` also g_old.
 
     The terms of a pass are forwarded together, so that new and old data share batch-norm
-    statistics. A separate g_old then takes a second backward pass through the shared graph.
-    Without batch norm the terms are independent, so each role is forwarded alone and nothing is
-    computed twice.
+    statistics. A separate g_old then takes a backward pass of its own through the shared graph, and
+    g is bitwise the same as without it. Without batch norm the terms are independent, so each role
+    is forwarded alone and nothing is computed twice.
 
     With a single pass, the result is stored in `net.gradient`. Copy it to keep it.
     """
@@ -51,16 +51,24 @@ def objective_gradient(net: FlatModel, passes: list[Pass], apart: bool) -> Objec
             for role, loss in losses.items():
                 values[role] = values[role] + loss.detach() if role in values else loss.detach()
             if apart and "old" in losses:
-                _backward(losses.pop("old"), keep_graph=bool(losses))
+                shared = len(losses) > 1
+                _backward(losses["old"], keep_graph=shared)
                 mean = net.gradient / weights["old"]
                 old = mean if old is None else old.add_(mean)
-            if losses:
-                _backward(sum(losses.values(), torch.zeros_like(loss)))
+                if not shared:
+                    continue
+                net.gradient.zero_()  # g is summed in the same order as without g_old
+            _backward(sum(losses.values(), torch.zeros_like(loss)))
         if len(passes) > 1:
             g = net.gradient.clone() if g is None else g.add_(net.gradient)
     means = {role: value / weights[role] for role, value in values.items()}
     means["total"] = sum(values.values(), torch.zeros_like(loss))
     return ObjectiveGradient(net.gradient if g is None else g, old, means)
+
+
+def old_weight(passes: list[Pass]) -> float:
+    """Return the weight of g_old in g: the sum of the weights of terms on old data."""
+    return sum((t.weight for t in itertools.chain(*passes) if t.role == "old"), 0.0)
 
 
 def frozen_gradient(net: FlatModel, batches: list[Batch], affine: bool) -> tuple[Tensor, Tensor]:

@@ -21,6 +21,7 @@ from torch.optim import Optimizer
 
 from twofold.benchmarks import Batch
 from twofold.chain import Chain
+from twofold.closures import Closure, NoLosses
 from twofold.compatibility import check_chain
 from twofold.curves import RECORDED
 from twofold.errors import UserError
@@ -65,7 +66,7 @@ class How:
         check_route(route, optimizer)
         check_chain(self._chain.routines, max(map(momentum_of, optimizer.param_groups)))
         _check_ranks(model, self._chain.needs)
-        self._optimizer, self._route = optimizer, route
+        self._route = route
         self._seed, self._iterations = seed, iterations
         self._net = BorrowedModel(model)
         self._g, self._matrix = self._net.vector(), self._net.vector(0)
@@ -73,12 +74,23 @@ class How:
         self._old: OldLoss | None = None
         self._memory: Callable[[int], Tensor] | None = None
         self._step: Step | None = None
-        self._changes = Changes(optimizer)
         self._own: list[Tensor | None] | None = None  # the gradients that routed ones replace
         self._log: dict[str, Tensor | float] = {}
         self.task, self.iteration = 1, 0  # the current task, and how many of its steps are done
         self._chain.start(self._net)
         self._chain.start_task(1)
+        self._attach(optimizer)
+
+    def use(self, optimizer: Optimizer) -> None:
+        """Go on with this optimiser, for loops that create a new one for each task."""
+        if optimizer is not self._optimizer:
+            _check_optimizer(optimizer, self._net.module)
+            check_route(self._route, optimizer)
+            self.remove()
+            self._attach(optimizer)
+
+    def _attach(self, optimizer: Optimizer) -> None:
+        self._optimizer, self._changes = optimizer, Changes(optimizer)
         self._handles = [
             optimizer.register_step_pre_hook(self._before),
             optimizer.register_step_post_hook(self._after),
@@ -115,7 +127,17 @@ class How:
     @property
     def log(self) -> dict[str, float]:
         """What the last step recorded: `projected`, `norm_ratio`, `unsolved` and more."""
-        return {**LOGGED, **{name: float(value) for name, value in self._log.items()}}
+        return {name: float(value) for name, value in self.recorded.items()}
+
+    @property
+    def recorded(self) -> dict[str, Tensor | float]:
+        """The same without a wait for a GPU: tensors stay where they are."""
+        return {**LOGGED, **self._log}
+
+    @property
+    def evaluates_others(self) -> bool:
+        """Whether different weights are evaluated than those that are trained (`ema`)."""
+        return self._chain.evaluates_others
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
@@ -145,7 +167,7 @@ class How:
         if getattr(optimizer, "found_inf", None) is not None:
             raise UserError("a fused optimiser hides the scale of its gradients: use fused=False")
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
-        again = _Closure(closure, self._net) if closure is not None else None
+        again = Closure(closure, self._net) if closure is not None else None
         gradients = [p.grad for p in self._net.parameters]
         if all(gradient is None for gradient in gradients):
             return None  # a step without gradients is none
@@ -162,11 +184,11 @@ class How:
         self._step = step
         return None if again is None else ((optimizer, again.answer), {})
 
-    def _made_step(self, g: Tensor, again: _Closure | None) -> Step:
+    def _made_step(self, g: Tensor, again: Closure | None) -> Step:
         """Return the step as routines see it, with all that they ask for."""
         needs, place = self._chain.needs, (self.task, self.iteration + 1)
         step = Step(*place, self._net, g, seed=self._seed, iterations=self._iterations)
-        step.losses = _Losses() if again is None else {"total": again.loss}
+        step.losses = NoLosses() if again is None else {"total": again.loss}
         if Needs.ELSEWHERE in needs:
             if again is None:
                 raise self._lacking(
@@ -178,7 +200,7 @@ class How:
         if Needs.PER_TASK in needs:
             step.references = self._reference_gradients(finite=g)
         if needs & (Needs.OLD | Needs.FROZEN_OLD):
-            step.old, step.old_loss = self._old_gradient()
+            step.old, step.old_loss, step.old_weight = self._old_gradient()
         if Needs.MEMORY in needs:
             if self._memory is None:
                 raise self._lacking(
@@ -197,7 +219,7 @@ class How:
             self._matrix = self._net.vector(past)
         for k, row in enumerate(self._matrix[:past]):
             try:
-                loss = self._gradient(self._references, (k,), row, affine=False)
+                loss, _ = self._gradient(self._references, (k,), row, affine=False)
             except (LookupError, _NoLossError) as error:
                 raise UserError(
                     f"references({k}) has no loss ({error}): does past task {k} have a memory?"
@@ -206,21 +228,22 @@ class How:
                 raise UserError(f"references({k}) is not a number: is its memory empty?")
         return self._matrix[:past]
 
-    def _old_gradient(self) -> tuple[Tensor, Tensor]:
+    def _old_gradient(self) -> tuple[Tensor, Tensor, float | None]:
+        """Return the gradient of the loss on old data, the loss, and its weight if that is told."""
         need = self._chain.needs & (Needs.OLD | Needs.FROZEN_OLD)
         if self._old is None:
             raise self._lacking(need, "the gradient of old data", "how.old(lambda: loss)")
         gradient = self._net.vector()
         try:
-            loss = self._gradient(self._old, (), gradient, affine=True)
+            loss, weight = self._gradient(self._old, (), gradient, affine=True)
         except _NoLossError as error:
             raise UserError(f"old() has no loss ({error}): is the memory empty?") from None
-        return gradient, loss
+        return gradient, loss, weight
 
     def _gradient(
         self, loss: Callable[..., Any], args: tuple[int, ...], into: Tensor, affine: bool
-    ) -> Tensor:
-        """Write the gradient of a loss into a vector, and return the loss."""
+    ) -> tuple[Tensor, float | None]:
+        """Write the gradient of a loss into a vector, and return the loss and its weight."""
         with torch.enable_grad(), self._net.frozen_batch_norm(affine):
             returned = loss(*args)
             value, weight = returned if isinstance(returned, tuple) else (returned, None)
@@ -241,8 +264,7 @@ class How:
         if weight is not None:
             into /= weight
             value = value / weight
-        found_loss: Tensor = value.detach()
-        return found_loss
+        return value.detach(), weight
 
     def _remembered(self, count: int) -> Batch:
         assert self._memory is not None
@@ -287,50 +309,6 @@ class How:
     def _lacking(self, need: Needs, what: str, call: str) -> UserError:
         name = next(each.name for each in self._chain.routines if each.asks() & need)
         return UserError(f"{name} needs {what}: call {call}")
-
-
-class _Closure:
-    """A user's closure, called once before the step; and once more for gradients elsewhere."""
-
-    def __init__(self, closure: Callable[[], Any], net: BorrowedModel) -> None:
-        self._closure, self._net = closure, net
-        self._random = torch.get_rng_state()
-        with torch.enable_grad():
-            self.returned = closure()
-        loss = self.returned
-        self.loss = loss.detach() if isinstance(loss, Tensor) else torch.tensor(float(loss))
-
-    def answer(self) -> Any:
-        """Return what the closure has returned, for the optimiser's own call."""
-        return self.returned
-
-    def gradient_at(self, values: Tensor) -> Tensor:
-        """Return the gradient at other weights, with the same random draws on the CPU.
-
-        Neither gradients nor batch-norm statistics keep a trace of it.
-        """
-        net = self._net
-        own = [p.grad for p in net.parameters]
-        for p in net.parameters:
-            p.grad = None
-        try:
-            with net.using(values, net.buffers()), torch.random.fork_rng([]), torch.enable_grad():
-                torch.set_rng_state(self._random)
-                self._closure()
-            return net.gathered([p.grad for p in net.parameters])
-        finally:
-            for p, gradient in zip(net.parameters, own, strict=True):
-                p.grad = gradient
-
-
-class _Losses(dict[str, Tensor]):
-    """No losses: only a closure tells them."""
-
-    def __missing__(self, name: str) -> Tensor:
-        raise UserError(
-            "this chain needs the loss itself: call optimizer.step(closure), with a closure that "
-            "returns the loss"
-        )
 
 
 class _NoLossError(Exception):

@@ -107,6 +107,15 @@ class Settings:
         group=EVALUATION,
         reduces=True,
     )
+    validation: float = option(
+        0.0,
+        help="evaluate on this share of the training images of each class and task, which are held "
+        "out, instead of the test images (default: 0)",
+        check=from_to_below(0, 1),
+        metavar="FRACTION",
+        group=EVALUATION,
+        reduces=True,
+    )
     eval_size: int = option(
         1000,
         help="test images per task (1000)",
@@ -120,6 +129,14 @@ class Settings:
         "takes the faster one",
         group=EVALUATION,
         reduces=True,
+    )
+
+    # The stored columns differ, so a diagnosed run has an identity of its own.
+    diagnose: bool = option(
+        False,
+        help="also log what each step does to the loss on old training images: old_cosine, "
+        "old_predicted, old_change, old_curvature (docs/routines.md)",
+        group=EVALUATION,
     )
 
     @property

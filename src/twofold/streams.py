@@ -24,6 +24,8 @@ Purpose = Literal[
     "replay",
     "mixing",
     "evaluation",
+    "validation",
+    "diagnosis",
     "augmentation",
     "routine",
     "network",

@@ -33,6 +33,11 @@ def signed(number: float, decimals: int = 1) -> str:
     return ("+" if number > 0 else MINUS) + text
 
 
+def interval_text(interval: tuple[float, float] | None) -> str:
+    """Return `+0.3 to +2.0`; a dash if there is none."""
+    return " to ".join(map(signed, interval)) if interval else EMPTY
+
+
 def p_text(p: float | None) -> str:
     if p is None:
         return EMPTY

@@ -16,15 +16,17 @@ from torch import Tensor
 from twofold import optimizers
 from twofold.benchmarks import Batch, Benchmark
 from twofold.benchmarks.base import Rows
+from twofold.benchmarks.validation import validating
 from twofold.chain import Chain
 from twofold.choices import Grouping
 from twofold.compatibility import check_method
 from twofold.curves import Columns, Curves
+from twofold.diagnosis import Diagnosis
 from twofold.errors import UserError
 from twofold.evaluation.continual import Evaluator
 from twofold.evaluation.minima import Minima
 from twofold.evaluation.predictors import Scores
-from twofold.gradients import frozen_gradient, objective_gradient
+from twofold.gradients import frozen_gradient, objective_gradient, old_weight
 from twofold.memory import Memory
 from twofold.models import FlatModel
 from twofold.models.checks import built
@@ -92,6 +94,8 @@ class Training:
         on_task_end: Callable[[int, Weights, Weights | None], None] | None = None,
         start_from: Weights | None = None,
     ) -> None:
+        if settings.validation:
+            benchmark = validating(benchmark, settings.validation, settings.seed)
         self.benchmark, self.objective, self.routines = benchmark, objective, routines
         self.settings, self.on_progress, self.on_task_end = settings, on_progress, on_task_end
         self.tasks = benchmark.tasks[: settings.tasks]
@@ -124,6 +128,9 @@ class Training:
         self.raw_task_ends: list[list[float]] = []
         self.seconds = {"training": 0.0, "evaluation": 0.0}
         self._to_restore: dict[str, Any] | None = None
+        self.diagnosis = (
+            Diagnosis(benchmark, self.net, settings.seed) if settings.diagnose else None
+        )
         objective.start(benchmark, self.net, settings.seed)
         self.chain.start(self.net)
 
@@ -274,6 +281,7 @@ class Training:
         return self.settings.iterations_of(examples, self.benchmark.offline_iterations)
 
     def _iterate(self, task: int, n: int, rows: Rows) -> dict[str, Tensor | float]:
+        before = self.diagnosis.before(task, n) if self.diagnosis else None
         # 1. Sample: the current batch, and the examples to replay.
         draw = self.sampler.draw(task, n, rows)
         # 2. The gradient of the objective.
@@ -287,12 +295,15 @@ class Training:
         seed, count = self.settings.seed, self._iterations(len(rows))
         step = Step(task, n, self.net, g, old, losses=losses, seed=seed, iterations=count)
         step.old_loss = losses["old"] if old is not None else None
+        step.old_weight = old_weight(passes)
         if draw.references or own_pass:
             self._add_references(step, draw)
         if elsewhere:
             step.gradient_at = functools.partial(self._gradient_at, draw, passes)
         if Needs.MEMORY in self.needs and task > 1:
             step.memory = functools.partial(self.sampler.remembered, step.random())
+        if self.diagnosis:
+            step.log.update(self.diagnosis.cosine(before, g))
         # 4. Projection, or any other change of the direction and the step by the routines.
         direction = self.chain.direct(step)
         lr = self.chain.step_size(self.lr, step)
@@ -300,6 +311,8 @@ class Training:
         # 5. Update: SGD with momentum, which averages projected gradients; or another optimiser.
         self.update.step(direction, g, lr, momentum)
         self.chain.after_step(step)
+        if self.diagnosis:
+            step.log.update(self.diagnosis.after(before))
         named = {"loss" if role == "total" else f"loss_{role}": v for role, v in losses.items()}
         return {**named, **step.log}
 

@@ -21,17 +21,17 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, distributed, nn
 
-from twofold.curves import Curves
+from twofold.curves import ACCURACY, Curves
 from twofold.errors import UserError
-from twofold.evaluation.outside import OutsideEvaluator, Value, bare
+from twofold.evaluation.outside import OutsideEvaluator, Value, bare, stacked
 from twofold.evaluation.sets import Measured, digest_of, read_sets
 from twofold.evaluation.untouched import kept_random_states, seed_all
 from twofold.experiments import checkpoints
@@ -41,7 +41,11 @@ from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, Work, writing
 from twofold.experiments.summary import summarise
 from twofold.models.view import device_of
+from twofold.options import shown
 from twofold.training import Result
+
+if TYPE_CHECKING:
+    from twofold.how import How
 
 CHECKPOINT_EVERY = 30.0  # seconds
 ROLES = ("evaluated", "raw")
@@ -65,6 +69,7 @@ class Watch:
         settings: Further settings of the loop, such as `{"lr": 0.1}`. They tell runs apart.
         higher_is_better: Whether higher values of the functions are better. If not, values are
             recorded with a minus sign, so that higher is better in every table and figure.
+        measure: A word for what the functions return, such as `reward`, for axes.
         resume: Continue the curves of a run that was interrupted.
         checkpoint_every: The seconds between two checkpoints of the curves.
     """
@@ -81,6 +86,7 @@ class Watch:
         seed: int = 0,
         settings: Mapping[str, Any] | None = None,
         higher_is_better: bool = True,
+        measure: str = "value",
         resume: bool = False,
         checkpoint_every: float = CHECKPOINT_EVERY,
     ) -> None:
@@ -88,12 +94,16 @@ class Watch:
             seed_all(0)  # a Dataset may draw: so it draws the same whenever it is read here
             sets = read_sets(tests)
             own = digest_of(sets)
+        if not isinstance(measure, str) or not measure.strip():
+            raise UserError(f"measure must be a word, not {shown(measure)}")
         if not higher_is_better and not any(isinstance(one, Measured) for one in sets):
             raise UserError("a higher accuracy is better: higher_is_better is for functions")
         self.config: Config = describe(
             benchmark, method, seed, own=own, schedule=schedule, size=size, settings=settings
         )
         self._names = [one.name for one in sets]
+        word = measure if higher_is_better else f"−{measure}"
+        self._quantities = [word if isinstance(one, Measured) else ACCURACY for one in sets]
         self._higher_is_better, self._resume = higher_is_better, resume
         self._every = checkpoint_every
         self._schedule = self.config.schedule
@@ -103,6 +113,7 @@ class Watch:
         self._task = self._n = 0  # the task from 1, and how many of its iterations are done
         self._evaluated = self._ended = True  # the last iteration, and the current task
         self._models: dict[str, Any] = {}  # by role, as they were given last
+        self._how: How | None = None  # as it was given last
         self._latest: dict[str, list[Value]] = {}  # the values of the last evaluation by role
         self._raw: bool | None = None  # whether the trained model is a different one
         self._logged: dict[str, Tensor | float] = {}
@@ -186,21 +197,29 @@ class Watch:
             self._start(number, 0)
             self.save()
 
-    def __call__(self, model: Any, raw: Any = None) -> None:
+    def __call__(self, model: Any, raw: Any = None, how: How | None = None) -> None:
         """Count an iteration, and evaluate the model if that is due.
 
         Args:
             model: The model to evaluate, such as a moving average of the trained weights.
             raw: The trained model, if it is a different one. It is evaluated as well.
+            how: The routines of the loop. Their log is recorded with the iteration. If they have
+                different weights evaluated (`ema`), the trained weights are evaluated as well.
         """
         if self._idle:
             return
         self._check_open()
         if not self._task:
             raise UserError("call watch.task(0) before the first watch(model)")
+        if how is not None:
+            self._logged = how.recorded | self._logged
+            if how.evaluates_others:
+                if raw is not None:
+                    raise UserError("a chain with ema evaluates both weights: leave raw out")
+                raw = model
         if self._raw not in (None, raw is not None):
             raise UserError("give raw at every call of a run, or never")
-        self._raw = raw is not None
+        self._raw, self._how = raw is not None, how
         self._resume = False  # the loop is where the curves end: from here on, nothing is dropped
         self._models = {"evaluated": model} | ({} if raw is None else {"raw": raw})
         self._n += 1
@@ -258,7 +277,7 @@ class Watch:
         self._close()
 
     def _close(self) -> None:
-        self._finished, self._models = True, {}
+        self._finished, self._models, self._how = True, {}, None
         self._claim.close()
 
     def _check_open(self) -> None:
@@ -301,7 +320,8 @@ class Watch:
         start = time.perf_counter()
         try:
             for role, model in self._models.items():
-                values = self._evaluator.subset(role, model, self._task, len(self._curves))
+                with self._weights(role):
+                    values = self._evaluator.subset(role, model, self._task, len(self._curves))
                 self._latest[role] = values
         except Exception as error:  # whatever happens in the model or a measure, curves are kept
             self.save()
@@ -309,10 +329,15 @@ class Watch:
                 where = f"after iteration {self._n} of task {self._task - 1}"
                 raise UserError(f"{error} ({where}; the curves so far are kept)") from error
             raise
-        found = {role: _stacked(values) for role, values in self._latest.items()}
+        found = {role: stacked(values) for role, values in self._latest.items()}
         self._curves.add_accuracies(found["evaluated"], found.get("raw"))
         self._evaluated = True
         self._evaluation += time.perf_counter() - start
+
+    def _weights(self, role: str) -> AbstractContextManager[None]:
+        """Put the weights of a role in place: routines may have different ones evaluated."""
+        how = self._how if role == "evaluated" else None
+        return nullcontext() if how is None else how.evaluated()
 
     def _end_task(self) -> None:
         """Evaluate the last iteration of a task, if that was not due, and whole test sets."""
@@ -326,7 +351,8 @@ class Watch:
             self._evaluate()
         start = time.perf_counter()
         for role, model in self._models.items():
-            self._ends[role].append(self._evaluator.whole(role, model, self._latest[role]))
+            with self._weights(role):
+                self._ends[role].append(self._evaluator.whole(role, model, self._latest[role]))
             module = bare(model)
             if isinstance(module, nn.Module):
                 self._device = str(device_of(module))
@@ -373,6 +399,8 @@ class Watch:
         summary = summarise(config, result) | {"test_sets": self._names[: self._task]}
         if not self._higher_is_better:
             summary["higher_is_better"] = False
+        if {*self._quantities} != {ACCURACY}:
+            summary["quantities"] = self._quantities[: self._task]
         return Run(config, summary, columns)
 
 
@@ -382,9 +410,3 @@ def _rank() -> int:
         return distributed.get_rank()
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1  # set by torchrun
     return int(os.environ.get("RANK", "0")) if several else 0
-
-
-def _stacked(values: list[Value]) -> Tensor:
-    devices = [value.device for value in values if isinstance(value, Tensor)]
-    device = devices[0] if devices else torch.device("cpu")
-    return torch.stack([torch.as_tensor(value, device=device).float() for value in values])

@@ -30,15 +30,27 @@ def test_the_command(twofold: Command, store: Path) -> None:
     assert len(json.loads(file.read_text())["verdicts"]) == 2
 
 
+def test_a_study_of_your_own(twofold: Command, store: Path) -> None:
+    study = store.parent / "mine.toml"
+    text = '[[grid]]\nbenchmark = "rotated-mnist"\nmethod = ["er", "er+gem"]\n[primary]\n'
+    study.write_text(f'{text}method = "er+gem"\nmargin = {{min = 20}}\n')
+    done = twofold("verdicts", "--runs", store, "--study", study)
+    assert done.code == 0
+    assert f"(MIN, profile paper), primary comparisons of the study {study}" in done.out
+    assert "gem leaves er's MIN as it is, within 20 points" in done.out
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
         ("--profile published", "a routine and plain SGD on one objective are needed"),
         ("--profile papr", "unknown profile 'papr': did you mean 'paper'?"),
+        ("--study mian", "unknown study 'mian': did you mean 'main'?"),
+        ("--study nowhere.toml", "can't read nowhere.toml: No such file or directory"),
         ("--format latex", "unknown format 'latex'"),
         ("--runs nowhere", "there is no folder nowhere: `twofold run` makes one"),
     ],
-    ids=["nothing", "profile", "format", "empty"],
+    ids=["nothing", "profile", "study", "file", "format", "empty"],
 )
 def test_mistakes_are_answered_in_one_line(
     twofold: Command, store: Path, args: str, message: str

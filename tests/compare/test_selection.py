@@ -16,6 +16,7 @@ from twofold.report.figures import gap_figure, select_runs
     [
         ({"lr": 0.01}, r"er's runs differ in lr \(0\.01, 0\.1\): choose one with the option lr"),
         ({"batch_size": 10}, r"in batch size \(10, 128\): choose one with the option batch_size"),
+        ({"optimizer": "adam", "momentum": 0.5}, r"in optimizer \(adam, sgd\): choose one"),
         ({"momentum": 0.5}, r"in momentum \(0\.5, 0\.9\): put them in separate folders"),
         ({"profile": "published"}, r"in profile \(paper, published\): choose one with the"),
     ],
@@ -58,6 +59,8 @@ def test_runs_are_selected_by_benchmark_mode_profile_method_and_settings():
     assert chosen(methods=["er+gem"]) == ["gem"]
     assert chosen(lr=0.01, iterations=None) == ["slow"]
     assert chosen(iterations=4) == ["long"]
+    with pytest.raises(UserError, match="no runs with optimizer adam: there are sgd"):
+        chosen(optimizer="adam")
     with pytest.raises(UserError, match=r"did you mean 'er\+gem'\? \(there are er, er\+gem\)"):
         chosen(methods=["er+gme"])
     with pytest.raises(UserError, match=r"no runs of er\+agem: .*`twofold run rotated-mnist er"):

@@ -36,7 +36,7 @@ def planned(tmp_path: Path, within: str, runs: list[Config] | None = None) -> Pl
 def test_the_protocol_stays_where_it_fits(tmp_path: Path) -> None:
     plan = planned(tmp_path, "10h")
     assert plan.configs == configs()
-    # 6 tasks' test images per run: a thousand after each of 1,000 iterations, and 10,000 at the end.
+    # Per run, 6 test sets: a thousand images after each of 1,000 iterations, 10,000 at the end.
     assert plan.seconds == pytest.approx(8 * 6 * (1000 + 10) / 2)
     assert str(plan.reduction) == "the protocol: MIN and AVG exact"
 
@@ -84,7 +84,7 @@ def test_times_are_read(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["0", "0h", "12", "h", "-1h", "1e9h", "1h30", "nan h", 5000 * "9"])
 def test_a_time_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(UserError, match="^within must be a time such as 90s, 30min, 12h or 2d"):
+    with pytest.raises(UserError, match=r"^within must be a time such as 90s, 30min, 12h or 2d"):
         seconds_of(text)
 
 

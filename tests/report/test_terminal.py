@@ -43,6 +43,19 @@ def test_a_mean_with_its_error(values: list[float], text: str) -> None:
     assert mean_text(values, "-") == text
 
 
+def test_numbers_of_held_out_training_images_are_apart() -> None:
+    titles = [
+        str(table.title)
+        for table in summary_tables(
+            groups([scored_run("er", 80, 90), scored_run("er", 81, 91, validation=0.1)])
+        )
+    ]
+    assert titles == [
+        "rotated-mnist, offline, profile paper",
+        "rotated-mnist, offline, profile paper, on held-out training images",
+    ]
+
+
 def test_a_row_per_method_in_the_order_of_first_appearance() -> None:
     assert rows(
         [

@@ -23,10 +23,14 @@ def some() -> list[Run]:
 def test_markdown() -> None:
     found = groups(some())
     text = render(findings(found))
-    assert text.count("**H1: better routines reduce the stability gap** (MIN, profile paper)") == 1
+    title = "**H1: better routines reduce the stability gap** (MIN, profile paper), primary"
+    assert text.count(f"{title} comparisons of the study main") == 1
     assert "| 1 | rotated-mnist | offline | 0.1 | 128 | er   | gem |     3 |   +2.0 |" in text
     assert "| 0.074 |" in text
-    assert "\n1. 3 seeds show no effect of gem on er's MIN" in text
+    # The quantile of 0.975 with two degrees of freedom is 4.303, that of 1 - 0.025 / 4 is 8.860;
+    # the standard error is 1 / sqrt(3).
+    assert "| −0.5 to +4.5 | −3.1 to +7.1 | 0.074 |       0.297 |  4 |" in text
+    assert "\n1. Undecided: the effect of gem on er's MIN is +2.0 points on average" in text
     assert all(f"- {limit}" in text for limit in (*LIMITS, *unpaired(found)))
 
 
@@ -40,6 +44,7 @@ def test_json_and_csv_say_the_same() -> None:
     for line, one, verdict in zip(read, whole["verdicts"], found, strict=True):
         assert float(line["effect"]) == one["effect"] == verdict.effect
         assert [float(end) for end in line["interval"].split()] == one["interval"]
+        assert [float(end) for end in line["uncorrected"].split()] == one["uncorrected"]
         assert line["sentence"] == one["sentence"] == verdict.sentence
         assert one["seeds"] == [142, 152, 162]
         assert line["commands"] == " && ".join(one["commands"])

@@ -19,7 +19,7 @@ def test_the_document_tells_the_truth():
     rows = re.findall(
         r"^\| `(\w+\+\S+)`(?: with `--momentum (\d)`)? \| (.+) \|$", text, re.MULTILINE
     )
-    assert len(rows) == 9
+    assert len(rows) == 10
     for method, momentum, why in rows:
         with pytest.raises(UserError) as caught:
             twofold.configure("rotated-mnist", method, momentum=float(momentum or 0.9))

@@ -12,8 +12,9 @@ from twofold.benchmarks import Batch
 from twofold.errors import UserError
 from twofold.method import Method
 from twofold.models import FlatModel, mlp, reduced_resnet18
+from twofold.models.layers import layers
 from twofold.routines.base import Step
-from twofold.routines.lpr import Lpr, layers
+from twofold.routines.lpr import Lpr
 from twofold.settings import Settings
 from twofold.training import Training
 
@@ -142,7 +143,7 @@ def test_it_is_the_proximal_step():
 def test_every_parameter_of_the_papers_networks_has_a_layer(make):
     net = FlatModel(make())
     covered = torch.zeros(len(net.values), dtype=torch.int)
-    for layer in layers(net):
+    for layer in layers(net, "lpr"):
         covered[layer.weight] += 1
         if layer.bias is not None:
             covered[layer.bias] += 1

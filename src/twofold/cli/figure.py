@@ -30,6 +30,7 @@ def add(commands: Any) -> None:
     add("--mode", default="offline", help="offline (default) or online")
     add("--profile", default="paper", help="(default: paper)")
     chosen = "(default: where plain methods end highest)"
+    add("--optimizer", metavar="NAME", help="only runs with this optimiser, such as adam")
     add("--lr", type=float, help=f"only runs with this learning rate {chosen}")
     add("--batch-size", type=whole, metavar="N", help="only runs with this batch size")
     add("--iterations", type=whole, metavar="N", help="only runs with N per task")

@@ -64,6 +64,7 @@ def add(commands: Any) -> None:
     add("--columns", metavar="NAME,...", help="the columns with a task's values, in their order")
     add("--switches", metavar="N,...", help="iterations after which a new task began")
     add("--scale", metavar="X", help="multiply values, by 100 for shares (default: 1)")
+    add("--measure", metavar="WORD", help="what the values are, such as reward (accuracy)")
     values = parser.add_argument_group("only runs with these values; for import, values of the run")
     add_filters(values, FILTERS)
     add_own_settings(values, "a setting of your own")
@@ -76,7 +77,7 @@ def act(args: argparse.Namespace) -> int:
         raise UserError("`twofold runs export` needs --to DIR, and no other action takes it")
     if args.action == "import":
         return _import(args)
-    for flag in ("columns", "switches", "scale"):
+    for flag in ("columns", "switches", "scale", "measure"):
         if getattr(args, flag) is not None:
             raise UserError(f"--{flag} is for `twofold runs import`")
     if not args.runs.is_dir():
@@ -211,6 +212,7 @@ def _import(args: argparse.Namespace) -> int:
             columns=args.columns.split(",") if args.columns else None,
             switches=split and [number("switches", text, int) for text in split],
             scale=number("scale", args.scale or "1", float),
+            **({"measure": args.measure} if args.measure else {}),
         )
     ]
     for run in runs:

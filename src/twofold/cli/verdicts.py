@@ -15,13 +15,17 @@ def add(commands: Any) -> None:
         "verdicts",
         help="what finished runs say about hypotheses",
         description="Compare each routine with plain SGD on the same objective, paired by seed, "
-        "for the hypotheses of papers. Of several learning rates and batch sizes, the one at "
-        "which the plain objective ends highest counts. docs/tables.md explains the numbers.",
+        "for the hypotheses of papers. The comparisons that a study declares are primary, all "
+        "others exploratory. Of several learning rates and batch sizes, the one at which the plain "
+        "objective ends highest counts. docs/tables.md explains the numbers.",
         add_help=False,
     )
     parser.set_defaults(act=act, parser=parser)
     parser.add_argument("-h", "--help", action=Help, listed=_listed)
     parser.add_argument("--profile", help="only runs of this profile")
+    parser.add_argument(
+        "--study", metavar="NAME", help="whose comparisons are primary: a name or file.toml (all)"
+    )
     parser.add_argument(
         "--all-settings", action="store_true", help="compare in all settings, as one family"
     )
@@ -52,7 +56,7 @@ def act(args: argparse.Namespace) -> None:
         for group in groups_in(args.runs, "twofold run")
         if args.profile in (None, group.config.profile)
     ]
-    found = findings(groups, args.all_settings)
+    found = findings(groups, args.all_settings, args.study)
     if not found.verdicts and not found.unpaired:
         raise UserError(
             f"no runs in {args.runs} to compare: a routine and plain SGD on one objective are "

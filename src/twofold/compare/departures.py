@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from twofold.compare.groups import Group, paired_differences
 from twofold.compare.reductions import Reductions, remarks_on
 from twofold.compare.selection import Setting, Shelf, essence, preference
-from twofold.compare.statistics import Comparison, compare
+from twofold.compare.statistics import Comparison, Interval, compare
 from twofold.compatibility import uses_memory
 from twofold.errors import UserError
 from twofold.experiments.config import Config
@@ -23,8 +23,9 @@ from twofold.experiments.profiles import Departure, departures
 METRICS = ("min", "avg")
 LIMITS = (
     "effect: departures minus text in points, the mean over the seeds that both have. All effects "
-    "on a metric are one family. p is corrected by Holm's method; the intervals, corrected by "
-    "Bonferroni's, hold all together with 95%. With fewer than three seeds there is neither.",
+    "on a metric are one family. The simultaneous intervals hold all together with 95% "
+    "(Bonferroni), and p is corrected in the same way. With fewer than three seeds there is "
+    "neither.",
 )
 
 
@@ -43,7 +44,8 @@ class Effect:
     code: float
     seeds: tuple[int, ...]
     effect: float
-    interval: tuple[float, float] | None
+    interval: Interval | None  # simultaneous
+    uncorrected: Interval | None
     p: float | None
     p_corrected: float | None
     bound: str  # how MIN was evaluated, if it is an upper bound
@@ -144,7 +146,11 @@ def _effect(pair: Pair, metric: str, result: Comparison) -> Effect:
         text,
         code,
         seeds,
-        **result._asdict(),
+        result.effect,
+        result.interval,
+        result.uncorrected,
+        result.p,
+        result.p_corrected,
         bound=less.bound(metric),
         remarks=remarks_on(pair, metric),
         comparable=all(Reductions.of(group).comparable(metric) for group in pair),

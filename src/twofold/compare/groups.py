@@ -69,6 +69,15 @@ class Group:
         entries = {run.config.seed: _entry(run, metric) for run in self.runs}
         return {seed: float(value) for seed, value in entries.items() if value is not None}
 
+    def trained_by_seed(self, metric: str) -> dict[int, float]:
+        """Return a metric of the trained weights, even if different ones were evaluated."""
+        return self.by_seed(f"raw_measures.{metric}" if self.replaces_evaluated else metric)
+
+    @property
+    def replaces_evaluated(self) -> bool:
+        """Whether a routine has different weights evaluated than it trains."""
+        return any("raw_accuracy_after_task" in run.summary for run in self.runs)
+
     def values(self, metric: str) -> list[float]:
         return list(self.by_seed(metric).values())
 
@@ -87,7 +96,15 @@ class Group:
 
         What a summary records as its command is never shown: a stranger may have written it.
         """
-        return self.config.command(self.seeds)
+        seeds: dict[tuple[str, str], list[int]] = {}  # by evaluation, which may be mixed
+        configs: dict[tuple[str, str], Config] = {}
+        for run in self.runs:
+            evaluation = run.config.eval_precision, run.config.eval_schedule
+            configs.setdefault(evaluation, run.config)
+            seeds.setdefault(evaluation, []).append(run.config.seed)
+        commands = [config.command(seeds[each]) for each, config in configs.items()]
+        known = [command for command in commands if command]
+        return " && ".join(known) if len(known) == len(commands) else None
 
 
 def groups(runs: Iterable[Run]) -> list[Group]:

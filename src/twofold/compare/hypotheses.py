@@ -19,6 +19,9 @@ class Hypothesis:
     words: str
     metric: str
     modes: tuple[str, ...]
+    # What must show for the same methods before anything follows for this hypothesis.
+    given: Hypothesis | None = None
+    without: tuple[str, ...] = ()  # objectives for which nothing ever follows
     remark: str = ""  # how to read its verdicts
 
 

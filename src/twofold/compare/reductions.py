@@ -38,6 +38,10 @@ class Reductions:
             training.append(f"at most {config.iterations} iterations per task")
         if config.tasks is not None and not (recipe and config.tasks == recipe.tasks):
             training.append(f"the first {_several(config.tasks, 'task')} only")
+        if config.validation:
+            training.append(
+                f"evaluated on {config.validation:.3g} of the training images, held out"
+            )
         training += changed_plugins(group.runs[0])
         fewer = config.eval_size != FULL_EVAL_SIZE
         return cls(

@@ -30,7 +30,8 @@ from twofold.statistics import mean_and_error
 from twofold.text import stated
 
 SMALLER = tuple(name for name, each in options(Config).items() if each.reduces)
-NARROWERS = ("lr", "batch_size", "iterations")  # settings that `select_runs` can choose by
+# Settings that `select_runs` can choose by.
+NARROWERS = ("optimizer", "lr", "batch_size", "iterations")
 
 Pick = Callable[[Sequence[Run]], list[Run]]
 
@@ -71,13 +72,25 @@ def preference(group: Group) -> tuple[object, ...]:
 
 
 class Shelf:
-    """Groups by what they are. Runs that are alike form a group, whatever their profile's name."""
+    """Groups by what they are. Runs that are alike form a group, whatever their profile's name.
 
-    def __init__(self, found: Iterable[Group]) -> None:
+    Seeds that were evaluated in fp32 and in bf16 form a group, too, unless audits found
+    differences. A seed that was evaluated in both counts in fp32.
+
+    curves: whether numbers are needed that follow from whole curves only. If not, seeds of all
+        schedules that know MIN exactly form a group.
+    """
+
+    def __init__(self, found: Iterable[Group], curves: bool = True) -> None:
         alike: dict[str, dict[int, Run]] = {}
-        for run in (run for group in found for run in group.runs):
-            key = f"{essence(run.config, apart=())} {run.plugins}"
-            alike.setdefault(key, {})[run.config.seed] = run
+        for group in found:
+            apart = [] if Reductions.of(group).precision else ["eval_precision"]
+            if not curves and group.knows_min and not group.replaces_evaluated:
+                apart.append("eval_schedule")
+            for run in group.runs:
+                own = alike.setdefault(f"{essence(run.config, apart)} {run.plugins}", {})
+                if run.config.seed not in own or run.config.eval_precision == "fp32":
+                    own[run.config.seed] = run
         self._groups: dict[str, list[Group]] = {}
         for seeds in alike.values():
             group = Group(tuple(seeds[seed] for seed in sorted(seeds)))
@@ -239,7 +252,9 @@ def method_groups(runs: Sequence[Run]) -> list[Group]:
     if not runs:
         raise UserError("a figure needs at least one run")
     _check_alike(runs, ("benchmark", "mode", "profile"), "the runs")
-    known = (*runs[0].config.decisive(), "plugins", *own_settings(run.config for run in runs))
+    # The optimiser comes first, since its own learning rate and momentum follow from it.
+    further = own_settings(run.config for run in runs)
+    known = ("optimizer", *runs[0].config.decisive(), "plugins", *further)
     decisive = [name for name in known if name not in ("seed", "settings", *SMALLER)]
     methods: dict[str, list[Group]] = {}
     for group in sorted(groups(runs), key=preference):

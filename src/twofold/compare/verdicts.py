@@ -1,8 +1,13 @@
 """Verdicts on hypotheses: each routine against plain SGD on the same objective, paired by seed.
 
 Two methods with one seed share their initial weights, their batches and their memory. What is
-tested is therefore the difference seed by seed: its mean, with Student's t interval. All
-comparisons of a hypothesis and profile are one family, corrected together.
+tested is therefore the difference seed by seed, of the trained weights.
+
+A verdict is an effect, an equivalence within the margin that a study names, or undecided
+(`statistics`). Studies declare which comparisons are primary, and all others are exploratory
+(`families`). Only a primary effect is evidence for or against a hypothesis. A hypothesis with an
+antecedent (`given`) also needs that one to show for the same pair. An undecided verdict states the
+effect that its seeds detect, and the number of seeds that would decide.
 """
 
 from __future__ import annotations
@@ -10,29 +15,36 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal
 
-from twofold.compare.groups import Group, paired_differences, what_and_how
+from twofold.compare.families import Family, primary_families
+from twofold.compare.groups import Group
 from twofold.compare.hypotheses import Hypothesis, hypotheses
+from twofold.compare.pairs import Pair, chosen, missing, pairs, with_routines
 from twofold.compare.reductions import Reductions, remarks_on
-from twofold.compare.selection import Setting, Shelf, essence, preference
-from twofold.compare.statistics import FEWEST, LEVEL, NOTHING, compare
-from twofold.errors import UserError
+from twofold.compare.selection import Shelf, essence
+from twofold.compare.statistics import FEWEST, MOST, NOTHING, Interval, Outcome, compare
+from twofold.evaluation.measures import MEASURES
 from twofold.experiments.config import Config, varying
-from twofold.experiments.naming import name_of
-from twofold.method import Method
-from twofold.objectives import Objective
 from twofold.text import counted, signed
 
 LIMITS = (
-    "Effects are routine minus plain SGD in points, the mean over the seeds that both have. All "
-    "comparisons of a hypothesis and profile are one family. p is corrected by Holm's method; the "
-    "intervals, corrected by Bonferroni's, hold all together with 95%.",
-    "Five seeds are few: only effects that are large compared with their spread can show. The "
-    "t interval assumes that the differences are about normal, which so few cannot confirm.",
+    "Effects are routine minus plain SGD in points, the mean over the seeds that both have, for "
+    "the trained weights. The simultaneous intervals of a family hold together with 95% "
+    "(Bonferroni), and p is corrected in the same way. A verdict is an effect if this interval "
+    "leaves out 0, an equivalence if it lies within the margin, and undecided otherwise.",
+    "Primary comparisons are declared by a study; those of a benchmark and mode are one family, "
+    "whether they were run or not. All others are exploratory, one family per hypothesis and "
+    "profile: they suggest what to test, and are no evidence.",
+    "Numbers of seeds are for an 80% chance of a decision, with the spread of these seeds. Fix the "
+    "number for all comparisons before training: stopping where something shows raises the rate of "
+    "false effects. The t interval assumes that the differences are about normal, which few seeds "
+    "cannot confirm.",
     "The seeds vary initial weights, order, memory and division into tasks. Nothing follows for "
     "different benchmarks or settings.",
 )
+
+Evidence = Literal["for", "against", ""]
 
 
 @dataclass(frozen=True)
@@ -48,13 +60,23 @@ class Verdict:
     routine: str
     lr: float
     batch_size: int
+    study: str  # that declares the comparison as primary; none if it is exploratory
+    margin: float | None  # points: a smaller difference counts as none
     seeds: tuple[int, ...]  # that both methods have
     differences: tuple[float, ...]  # routine minus plain SGD, in points, by seed
     family: int  # the number of comparisons that the correction is for
     effect: float
-    interval: tuple[float, float] | None
+    outcome: Outcome
+    interval: Interval | None  # simultaneous
+    uncorrected: Interval | None
     p: float | None
     p_corrected: float | None
+    p_equivalent: float | None  # corrected
+    detectable: float | None  # the effect that these seeds show with 80% power, if undecided
+    seeds_needed: int | None  # to decide, if effect and spread are as they look
+    seeds_at_most: int | None  # to decide, whatever the effect is
+    evaluated: float | None  # the effect on the evaluated weights, if they are not the trained ones
+    evidence: Evidence
     sentence: str
     commands: tuple[str | None, str | None]  # of plain SGD's runs, and of the routine's
 
@@ -74,127 +96,152 @@ class Findings:
         return [*LIMITS, *filter(None, remarks)]
 
 
-class Pair(NamedTuple):
-    """Two groups that differ only in the routine."""
-
-    plain: Group
-    routine: Group
-
-    def differences(self, metric: str) -> dict[int, float]:
-        return paired_differences(self.plain, self.routine, metric)
-
-
-def findings(groups: Sequence[Group], all_settings: bool = False) -> Findings:
+def findings(
+    groups: Sequence[Group], all_settings: bool = False, study: str | None = None
+) -> Findings:
     """Return the verdicts on these groups, and what is missing for further ones."""
-    return Findings(verdicts(groups, all_settings), unpaired(groups))
+    return Findings(verdicts(groups, all_settings, study), unpaired(groups))
 
 
-def verdicts(groups: Sequence[Group], all_settings: bool = False) -> list[Verdict]:
+def verdicts(
+    groups: Sequence[Group], all_settings: bool = False, study: str | None = None
+) -> list[Verdict]:
     """Return verdicts on all hypotheses that the groups have something to say about.
 
     Of several learning rates and batch sizes, the one at which the plain objective ends highest
     counts; with `all_settings` each is a comparison of its own. Smaller runs count only if there
     are no full ones.
+
+    study: the name or file of the study whose comparisons are primary; by default those of all
+        papers' studies are.
     """
-    chosen = _chosen(_pairs(Shelf(groups)), all_settings)
-    families: dict[tuple[str, str], list[Pair]] = {}
+    families = _families(pairs(_shelf(groups)), all_settings, study)
+    found: list[Verdict] = []
+    reached: dict[tuple[Hypothesis, str, int], Verdict] = {}  # by study and pair, too
+    every = [pair for _, own in families for pair in own]
     for name, hypothesis in hypotheses().items():
-        for pair in chosen:
-            config = pair.routine.config
-            if config.mode in hypothesis.modes and pair.differences(hypothesis.metric):
-                families.setdefault((name, config.profile), []).append(pair)
-    return [
-        verdict
-        for (name, _), pairs in families.items()
-        for verdict in _family(name, hypotheses().find(name), pairs)
-    ]
+        for family, own in families:
+            there = [
+                pair
+                for pair in own
+                if pair.config.mode in hypothesis.modes and pair.differences(hypothesis.metric)
+            ]
+            shown = [pair.config for pair in (there if family.study else every)]
+            for pair, verdict in _compared(name, hypothesis, family, there, all_settings):
+                place = family.study, id(pair)
+                given = reached.get((hypothesis.given, *place)) if hypothesis.given else None
+                concluded = _concluded(verdict, hypothesis, given, pair, shown)
+                reached[(hypothesis, *place)] = concluded
+                found.append(concluded)
+    return found
 
 
 def unpaired(groups: Sequence[Group]) -> list[str]:
     """Return a sentence on what is missing for each method that has no partner."""
-    shelf = Shelf(groups)
-    pairs = [pair for pair in _pairs(shelf) if pair.differences("avg")]
-    paired = {essence(pair.routine.config) for pair in pairs}
-    alone = {essence(g.config): g for g in _routines(shelf) if essence(g.config) not in paired}
-    return [_missing(group) for group in alone.values()]
+    shelf = _shelf(groups)
+    paired = {essence(pair.config) for pair in pairs(shelf) if pair.differences("avg")}
+    alone = {essence(g.config): g for g in with_routines(shelf) if essence(g.config) not in paired}
+    return [missing(group) for group in alone.values()]
 
 
-def _routines(shelf: Shelf) -> list[Group]:
-    return [group for group in shelf.groups() if len(group.config.components) > 1]
+def _shelf(groups: Sequence[Group]) -> Shelf:
+    metrics = [MEASURES[hypothesis.metric] for hypothesis in hypotheses().values()]
+    curves = any(each.needs_curve and each.thinned != "unaffected" for each in metrics)
+    return Shelf(groups, curves)
 
 
-def _pairs(shelf: Shelf) -> list[Pair]:
-    """Return all groups with a routine that have a partner that is the same otherwise."""
-    # A file that defines the routine does nothing to plain SGD; bf16 is audited against fp32.
-    own = ("plugins", "eval_precision")
-    by_seeds = sorted(shelf.groups(), key=lambda group: len(group.runs))
-    there = {essence(group.config, apart=own): group for group in by_seeds}
-    partners = [(there.get(essence(_plain(g.config), apart=own)), g) for g in _routines(shelf)]
-    return [Pair(plain, routine) for plain, routine in partners if plain is not None]
+def _families(
+    found: Sequence[Pair], all_settings: bool, study: str | None
+) -> list[tuple[Family, list[Pair]]]:
+    """Return the families that have runs, with their pairs; primary ones come first."""
+    primary, exploratory = [], []
+    for profile in dict.fromkeys(pair.config.profile for pair in found):
+        rest = [pair for pair in found if pair.config.profile == profile]
+        for family in primary_families(study, profile):
+            own = [pair for pair in found if family.holds(pair.config)]
+            primary.append((family, chosen(own, all_settings)))
+            # Further settings of a primary comparison are none of their own unless asked for.
+            methods = {essence(pair.config) for pair in own if not all_settings}
+            rest = [
+                pair
+                for pair in rest
+                if not family.holds(pair.config) and essence(pair.config) not in methods
+            ]
+        exploratory.append((Family(profile), chosen(rest, all_settings)))
+    return [(family, own) for family, own in (*primary, *exploratory) if own]
 
 
-def _plain(config: Config) -> Config:
-    """Return the same without routines, with all options: the profile's defaults may differ."""
-    (name, options), text = config.components[0], what_and_how(config)[0]
-    if Objective.knows(name):
-        method = Method((Objective.find(name), options), ())
-        text = name_of(method, config.benchmark, config.profile)
-    return dataclasses.replace(config, method=text, components=config.components[:1])
-
-
-def _chosen(pairs: Sequence[Pair], all_settings: bool) -> list[Pair]:
-    """Return a pair per method, or per method and setting."""
-    rivals: dict[tuple[str, Setting | None], list[Pair]] = {}
-    for pair in pairs:
-        setting = Setting.of(pair.routine.config) if all_settings else None
-        rivals.setdefault((essence(pair.routine.config), setting), []).append(pair)
-    return [_best(own) for own in rivals.values()]
-
-
-def _best(pairs: Sequence[Pair]) -> Pair:
-    full = [p for p in pairs if not Reductions.of(p.routine).training] or list(pairs)
-    finals = {Setting.of(p.plain.config): p.plain.mean("avg") or 0.0 for p in full}
-    setting = max(finals, key=lambda s: (finals[s], s))
-    rivals = [pair for pair in full if Setting.of(pair.plain.config) == setting]
-    return min(rivals, key=lambda pair: preference(pair.routine))
-
-
-def _family(name: str, hypothesis: Hypothesis, pairs: Sequence[Pair]) -> Iterator[Verdict]:
+def _compared(
+    name: str, hypothesis: Hypothesis, family: Family, there: Sequence[Pair], all_settings: bool
+) -> Iterator[tuple[Pair, Verdict]]:
+    """Yield the verdicts of a family, without their conclusions."""
     metric = hypothesis.metric
-    family = [pair.differences(metric) for pair in pairs]
-    testable = sum(len(differences) >= FEWEST for differences in family)
-    results = compare([list(differences.values()) for differences in family])
-    differing = [
-        each
-        for each in varying([pair.routine.config for pair in pairs])
-        if not each.axis and each.role == "result" and not each.reduces
-    ]
-    for pair, differences, result in zip(pairs, family, results, strict=True):
-        config = pair.routine.config
-        verdict = Verdict(
-            name,
-            metric,
-            config.benchmark,
-            config.mode,
-            config.profile,
-            pair.routine.objective,
-            pair.routine.routines,
-            config.lr,
-            config.batch_size,
-            tuple(differences),
-            tuple(differences.values()),
-            testable,
-            **result._asdict(),
-            sentence="",
-            commands=(pair.plain.command(), pair.routine.command()),
+    differences = [pair.differences(metric) for pair in there]
+    testable = sum(len(each) >= FEWEST for each in differences)
+    size = (family.settings if all_settings else family.methods) or testable
+    margin = family.margins.get(metric)
+    results = compare([list(each.values()) for each in differences], margin, size)
+    for pair, own, result in zip(there, differences, results, strict=True):
+        config = pair.config
+        yield (
+            pair,
+            Verdict(
+                name,
+                metric,
+                config.benchmark,
+                config.mode,
+                config.profile,
+                pair.routine.objective,
+                pair.routine.routines,
+                config.lr,
+                config.batch_size,
+                family.study,
+                margin,
+                tuple(own),
+                tuple(own.values()),
+                size,
+                **result._asdict(),
+                evaluated=pair.evaluated_effect(metric),
+                evidence="",
+                sentence="",
+                commands=(pair.plain.command(), pair.routine.command()),
+            ),
         )
-        settings = [f"{each.words} {config.value(each.name)}" for each in differing]
-        apart = [f"With {', '.join(settings)}."] if settings else []
-        sentence = " ".join([_finding(verdict), *apart, *_reservations(verdict, pair)])
-        yield dataclasses.replace(verdict, sentence=sentence)
 
 
-def _finding(verdict: Verdict) -> str:
+def _concluded(
+    verdict: Verdict,
+    hypothesis: Hypothesis,
+    given: Verdict | None,
+    pair: Pair,
+    shown: Sequence[Config],
+) -> Verdict:
+    """Return the verdict with what follows for the hypothesis, and its sentence."""
+    objection = _objection(verdict, hypothesis, given, pair.config.components[0][0])
+    side: Evidence = "for" if verdict.effect > 0 else "against"
+    evidence: Evidence = side if verdict.outcome == "effect" and not objection else ""
+    parts = [_finding(verdict, side, objection), *_settings(pair.config, shown)]
+    return dataclasses.replace(
+        verdict, evidence=evidence, sentence=" ".join([*parts, *_reservations(verdict, pair)])
+    )
+
+
+def _objection(
+    verdict: Verdict, hypothesis: Hypothesis, given: Verdict | None, objective: str
+) -> str:
+    """Return why nothing follows from an effect for the hypothesis, or nothing."""
+    if objective in hypothesis.without:
+        return f"Nothing follows for {verdict.hypothesis} from {objective}."
+    shows = given is not None and given.outcome == "effect" and given.effect > 0
+    if hypothesis.given and not shows:
+        return (
+            f"Nothing follows for {verdict.hypothesis}, since {hypothesis.given.name} does not "
+            "show for these methods."
+        )
+    return "" if verdict.study else "It is exploratory, and no evidence."
+
+
+def _finding(verdict: Verdict, side: str, objection: str) -> str:
     """Return what the data allow to say, in plain words."""
     metric, seeds = verdict.metric.upper(), counted(len(verdict.seeds), "seed")
     what = f"{verdict.objective}'s {metric}"
@@ -204,31 +251,66 @@ def _finding(verdict: Verdict) -> str:
             f"{seeds} in common: too few to show an effect of {verdict.routine} on {what} "
             f"(so far {effect})."
         )
-    if verdict.interval is None or verdict.p_corrected is None:
+    if verdict.interval is None:
         if abs(verdict.effect) < NOTHING:
             return f"{verdict.routine} left {what} exactly as it was with each of {seeds}."
         return f"{what} differs by {effect} with each of {seeds}: there is no spread to test it by."
-    low, high = verdict.interval
-    allowed = f"{signed(low)} to {signed(high)} points"
-    if verdict.p_corrected >= 1 - LEVEL:
+    allowed = " to ".join(map(signed, verdict.interval))
+    if verdict.outcome == "equivalent":
         return (
-            f"{seeds} show no effect of {verdict.routine} on {what}: {effect} on average, and "
-            f"anything from {allowed} is compatible with the data. This does not prove that there "
-            f"is none: with this spread, an average below {(high - low) / 2:.1f} points does not "
-            "show."
+            f"{verdict.routine} leaves {what} as it is, within {verdict.margin:g} points: {effect} "
+            f"on average over {seeds}, and {allowed} are compatible with the data."
         )
-    verb, side = ("raises", "for") if verdict.effect > 0 else ("lowers", "against")
+    if verdict.outcome == "undecided":
+        return (
+            f"Undecided: the effect of {verdict.routine} on {what} is {effect} on average over "
+            f"{seeds}, and {allowed} are compatible with the data. {_needed(verdict)}"
+        )
+    verb = "raises" if verdict.effect > 0 else "lowers"
     text = (
-        f"{verdict.routine} {verb} {what}: {effect} on average over {seeds}, which is "
-        f"evidence {side} {verdict.hypothesis} here; {allowed} are compatible with the data."
+        f"{verdict.routine} {verb} {what}: {effect} on average over {seeds}, and {allowed} are "
+        "compatible with the data."
     )
-    if low <= 0 <= high:
-        text += " (Holm's test shows the effect; the interval, which is stricter, includes 0.)"
-    return text
+    if verdict.margin and max(map(abs, verdict.interval)) <= verdict.margin:
+        text += f" This is less than the margin of {verdict.margin:g} points."
+    return f"{text} {objection or f'This is evidence {side} {verdict.hypothesis} here.'}"
+
+
+def _needed(verdict: Verdict) -> str:
+    """Return what the seeds of an undecided verdict detect, and how many would decide."""
+    text = f"These seeds detect {verdict.detectable:.1f} points with 80% power. "
+    if verdict.seeds_at_most is None:
+        return f"{text}{_seeds(verdict.seeds_needed)} would show an effect as large as it looks."
+    return (
+        f"{text}{_seeds(verdict.seeds_needed)} would decide if the effect is as it looks, and "
+        f"{_seeds(verdict.seeds_at_most).lower()} whatever it is."
+    )
+
+
+def _seeds(number: int | None) -> str:
+    return f"More than {MOST:,} seeds" if number is None or number > MOST else f"{number} seeds"
+
+
+def _settings(config: Config, shown: Sequence[Config]) -> Iterator[str]:
+    """Yield the settings that tell apart comparisons that look alike."""
+    rivals = [each for each in shown if each.profile == config.profile]
+    differing = [
+        each
+        for each in varying(rivals)
+        if not each.axis and each.role == "result" and not each.reduces
+    ]
+    if differing:
+        settings = [f"{each.words} {config.value(each.name)}" for each in differing]
+        yield f"With {', '.join(settings)}."
 
 
 def _reservations(verdict: Verdict, pair: Pair) -> Iterator[str]:
     """Yield the reasons not to rely on it."""
+    if verdict.evaluated is not None:
+        yield (
+            f"This is about the trained weights; for the evaluated ones, which {verdict.routine} "
+            f"puts in their place, the difference is {signed(verdict.evaluated)} points."
+        )
     less = Reductions.of(pair.routine)
     remarks = remarks_on(pair, verdict.metric)
     if remarks:
@@ -243,16 +325,3 @@ def _reservations(verdict: Verdict, pair: Pair) -> Iterator[str]:
     )
     if diverged:
         yield f"{diverged} of the {2 * len(verdict.seeds)} runs diverged."
-
-
-def _missing(group: Group) -> str:
-    config = group.config
-    text = (
-        f"{config.method} on {config.benchmark} {config.mode} ({Setting.of(config)}, profile "
-        f"{config.profile}) has no plain {group.objective} that is the same in everything else"
-    )
-    try:
-        command = _plain(config).command(group.seeds)
-    except UserError:  # a component that is not available here
-        command = None
-    return f"{text}: `{command}` trains it." if command else f"{text}."

@@ -37,6 +37,7 @@ class Series:
     label: str  # in the legend
     style: Style
     share: Array | None = None  # of runs whose gradient was projected, at every iteration
+    quantity: str = "accuracy (%)"
     dense: int = ZOOM  # how far after a switch no evaluation was left out
 
 
@@ -80,17 +81,17 @@ class Stack:
         zooms = [part.add_subplot(grid[divmod(k, each)], label="zoom") for k in range(self.zooms)]
         self._draw_zooms(zooms, series)
         if zooms:
-            _add_frame(part.add_subplot(grid[:rows, :], label="frame"), self._accuracy)
+            _add_frame(part.add_subplot(grid[:rows, :], label="frame"), self._quantity(series))
         part.align_ylabels()
 
-    @property
-    def _accuracy(self) -> str:
-        return f"task {self.timeline.task} accuracy (%)"
+    def _quantity(self, series: Sequence[Series]) -> str:
+        quantities = {one.quantity for one in series}
+        return f"task {self.timeline.task} {' or '.join(sorted(quantities))}"
 
     def _draw_whole(self, axes: Axes, series: Sequence[Series]) -> None:
         timeline = self.timeline
         span = timeline.starts[0], timeline.ends[-1]
-        axes.set(xlim=span, ylim=self.limits, ylabel=self._accuracy)
+        axes.set(xlim=span, ylim=self.limits, ylabel=self._quantity(series))
         axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
         _name_tasks(axes, timeline)
         _mark(axes, timeline.switches)
@@ -182,9 +183,9 @@ def zoom_reach(series: Iterable[Series], timeline: Timeline) -> int:
     return min(ZOOM, longest, max(one.dense for one in series))
 
 
-def _add_frame(axes: Axes, accuracy: str) -> None:
+def _add_frame(axes: Axes, quantity: str) -> None:
     """Label all zooms at once, by axes around them of which nothing else is visible."""
-    axes.set(frame_on=False, zorder=-1, xlabel="iterations after the switch", ylabel=accuracy)
+    axes.set(frame_on=False, zorder=-1, xlabel="iterations after the switch", ylabel=quantity)
     axes.tick_params(color="none", labelcolor="none")
 
 

@@ -212,3 +212,10 @@ def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
 
 def _accuracy(predicted: Tensor, labels: Tensor) -> Tensor:
     return (predicted == labels).float().mean() * 100
+
+
+def stacked(values: Sequence[Value]) -> Tensor:
+    """Return values as one tensor, on the device of the first that has one."""
+    devices = [value.device for value in values if isinstance(value, Tensor)]
+    device = devices[0] if devices else torch.device("cpu")
+    return torch.stack([torch.as_tensor(value, device=device).float() for value in values])

@@ -119,7 +119,7 @@ class Config(Request):
             elif each.several:
                 words += [word for one in value for word in (each.flag_text, str(one))]
             elif name in given or (name not in WHAT and value != getattr(usual, name)):
-                words += [each.flag_text, str(value)]
+                words += [each.flag_text, *([] if value is True else [str(value)])]
         return shlex.join(words)
 
     def _usual(self, given: Mapping[str, Any]) -> Config | Options | None:

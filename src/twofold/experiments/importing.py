@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from twofold.curves import RECORDED, Columns
+from twofold.curves import ACCURACY, RECORDED, Columns
 from twofold.errors import UserError, missing
 from twofold.evaluation.measures import ends
 from twofold.experiments.foreign import describe
@@ -45,6 +45,7 @@ def import_curves(
     columns: Sequence[str] | None = None,
     switches: Sequence[int] | None = None,
     scale: float = 1.0,
+    measure: str = ACCURACY,
 ) -> list[Run]:
     """Return the runs whose curves a file holds.
 
@@ -64,6 +65,7 @@ def import_curves(
         switches: The iterations after which a new task began, if there is no column `task`. By
             default a task begins when its values do.
         scale: What values are multiplied by.
+        measure: A word for the values, for axes.
     """
     events = file.is_dir() or "tfevents" in file.name
     table = _read_events(file) if events else _read_table(file)
@@ -82,6 +84,8 @@ def import_curves(
         final = _within(file, lambda t=task, a=accuracy: ends(t, a))
         summary = summarise(config, Result(curves, final, [], True, {}))
         summary |= {"test_sets": tests, "made_with": {"imported_from": file.name}}
+        if measure != ACCURACY:
+            summary["quantities"] = [measure] * len(final)
         runs.append(Run(config, summary, curves))
     return runs
 

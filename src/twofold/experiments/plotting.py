@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from twofold.curves import ACCURACY
 from twofold.drawing.curves import Array, Curve, Timeline, mean_curve
 from twofold.drawing.panels import ZOOM, Series, stacks_figure
 from twofold.drawing.style import Style, looks
@@ -56,7 +57,9 @@ def series(runs: Sequence[Run], task: int, label: str, style: Style, share: bool
     # If evaluation is never dense, there is nothing better to show than the few points there are.
     dense = ZOOM if schedule.complete else schedule.dense or ZOOM
     projected = projected_share(runs) if share else None
-    return Series(accuracy_curve(runs, task), label, style, projected, dense)
+    quantity = runs[0].quantity(task)
+    words = "accuracy (%)" if quantity == ACCURACY else quantity
+    return Series(accuracy_curve(runs, task), label, style, projected, words, dense)
 
 
 def any_projected(drawn: Sequence[Series]) -> bool:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from twofold.benchmarks import Recipe
+from twofold.curves import ACCURACY
 from twofold.discovery import import_file
 from twofold.errors import UserError, unknown
 from twofold.evaluation.measures import Gap, gaps, measures
@@ -94,6 +95,11 @@ class Run:
     def avg(self) -> float:
         """Final average accuracy, in percent."""
         return float(self.summary["avg"])
+
+    def quantity(self, task: int) -> str:
+        """Return what was measured on a task (from 1): the accuracy, or such as a reward."""
+        quantities: list[str] = self.summary.get("quantities", [])
+        return quantities[task - 1] if quantities else ACCURACY
 
     @property
     def plugins(self) -> list[str]:

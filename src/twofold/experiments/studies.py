@@ -9,6 +9,10 @@
     method = ["er", "er+gem"]        # the runs are all combinations
     lr = [0.1, 0.01]                 # any option of a run; what is not given is its default
 
+    [primary]                        # the comparisons that the study is to decide, if any
+    method = ["er+gem"]              # each with its objective alone, per benchmark and mode
+    margin = {min = 1.0, avg = 0.5}  # points: a smaller difference counts as none
+
 Everything is checked when a study is loaded, so mistakes are reported before anything runs.
 """
 
@@ -16,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,6 +31,7 @@ from typing import Any, NamedTuple
 
 from twofold import papers
 from twofold.errors import UserError, unknown
+from twofold.evaluation.measures import MEASURES
 from twofold.experiments.config import WHAT, Config, configure, usual_seeds
 from twofold.experiments.naming import name_of
 from twofold.experiments.options import Request
@@ -33,7 +39,7 @@ from twofold.method import Method
 from twofold.options import Option, options
 
 MOST_SEEDS = 10_000
-KEYS = ("title", "about", "seeds", "plugins", "grid")  # of a file; a grid has options of a run
+KEYS = ("title", "about", "seeds", "plugins", "grid", "primary")  # a grid has options of a run
 
 Options = dict[str, Any]  # of `configure`
 
@@ -46,6 +52,17 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Primary:
+    """The comparisons that a study is to decide: these methods, each with its objective alone.
+
+    Those of a benchmark and mode are one family.
+    """
+
+    methods: tuple[str, ...]
+    margins: Mapping[str, float]  # by metric, in points: a smaller difference counts as none
+
+
+@dataclass(frozen=True)
 class Study:
     """A grid of runs: every point with every seed."""
 
@@ -53,6 +70,16 @@ class Study:
     title: str
     seeds: list[int]
     points: list[Point]
+    primary: Primary | None = None
+
+    def primary_points(self) -> list[Point]:
+        """Return the points of the methods that are primary."""
+        methods = self.primary.methods if self.primary else ()
+        return [
+            point
+            for point in self.points
+            if any(_has(point, "method", method) for method in methods)
+        ]
 
     def configs(self) -> list[Config]:
         """Return all runs; a run that two grids share is included once."""
@@ -152,7 +179,59 @@ def _study(name: str, said: Options, folder: Path, plugins: Sequence[str]) -> St
             points += map(_point, given)
     seeds = _seeds(said.get("seeds", 1))
     title, _ = (_text_of(said.get(key, ""), key) for key in ("title", "about"))
-    return Study(name, title, seeds, points)
+    study = Study(name, title, seeds, points)
+    if "primary" not in said:
+        return study
+    with _within("primary"):
+        return _declaring(study, said["primary"])
+
+
+def _declaring(study: Study, said: Any) -> Study:
+    """Return the study with its primary comparisons, each of which its grids must hold."""
+    if not isinstance(said, dict):
+        raise UserError("it begins with the line [primary]")
+    _check_keys(said, ("method", "margin"))
+    methods = _texts(said.get("method", []), "method")
+    if not methods:
+        raise UserError('method is missing, such as method = ["er+gem"]')
+    for method in methods:
+        if not any(_has(point, "method", method) for point in study.points):
+            raise unknown("method", method, {point.config.method for point in study.points})
+    declared = dataclasses.replace(study, primary=Primary((*methods,), _margins(said)))
+    plain = [_without_routines(point) for point in study.points if not _routines(point)]
+    for point in declared.primary_points():
+        config = point.config
+        if not _routines(point):
+            raise UserError(f"{config.method} has no routine to compare with its objective alone")
+        if _without_routines(point) not in plain:
+            objective, place = config.components[0][0], f"{config.benchmark} {config.mode}"
+            raise UserError(
+                f"{config.method} is compared with {objective} alone, which no grid has on {place} "
+                "with the same options"
+            )
+    return declared
+
+
+def _routines(point: Point) -> int:
+    return len(point.config.components) - 1
+
+
+def _without_routines(point: Point) -> tuple[Any, Options]:
+    """Return the objective of a point, and its options except for the method."""
+    others = {name: value for name, value in point.options.items() if name != "method"}
+    return point.config.components[0], others
+
+
+def _margins(said: Options) -> dict[str, float]:
+    margins = said.get("margin", {})
+    if not isinstance(margins, dict):
+        raise UserError(f"margin must be such as {{min = 1.0, avg = 0.5}}, not {margins!r}")
+    for metric, margin in margins.items():
+        if metric not in MEASURES:
+            raise unknown("metric", metric, MEASURES)
+        if type(margin) not in (int, float) or not 0 < margin < math.inf:
+            raise UserError(f"the margin of {metric} must be a positive number, not {margin!r}")
+    return {metric: float(margin) for metric, margin in margins.items()}
 
 
 def _seeds(given: Any) -> list[int]:

@@ -9,19 +9,20 @@ from collections.abc import Sequence
 from twofold.compare.departures import LIMITS, Effect, explained
 from twofold.report.rendering import Renderer
 from twofold.report.text import csv_text, inert_markdown, markdown_table
-from twofold.text import EMPTY, p_text, signed, value_text
+from twofold.text import interval_text, p_text, signed, value_text
 
 
 def _markdown(effects: Sequence[Effect]) -> str:
     head = ["departures", "benchmark", "mode", "LR", "BS", "method", "metric", "text", "code"]
-    lines = [[*head, "seeds", "effect", "interval", "p", "corrected p"]]
+    lines = [[*head, "seeds", "effect"]]
+    lines[0] += ["interval", "simultaneous", "p", "corrected p"]
     for each in effects:
         sign = "≤ " if each.bound else ""
         means = [f"{sign}{value_text(mean, None)}" for mean in (each.text, each.code)]
-        interval = " to ".join(signed(end) for end in each.interval or ())
+        intervals = [interval_text(own) for own in (each.uncorrected, each.interval)]
         place = [", ".join(each.departures), each.benchmark, each.mode]
         place += [f"{each.lr:g}", f"{each.batch_size}", each.method]
-        result = [*means, f"{len(each.seeds)}", signed(each.effect), interval or EMPTY]
+        result = [*means, f"{len(each.seeds)}", signed(each.effect), *intervals]
         ps = [p_text(each.p), p_text(each.p_corrected)]
         lines.append([*place, each.metric.upper(), *result, *ps])
     below = "\n".join(f"- {text}" for text in (*explained(effects), *LIMITS))

@@ -27,6 +27,7 @@ def summary_tables(groups: Iterable[Group]) -> list[Table]:
     for group in groups:
         config = group.config
         title = f"{config.benchmark}, {config.mode}, profile {config.profile}"
+        title += ", on held-out training images" if config.validation else ""
         titled.setdefault(title, []).append(group)
     return [_table(title, own) for title, own in titled.items()]
 

@@ -7,35 +7,55 @@ import json
 from collections.abc import Sequence
 
 from twofold.compare.hypotheses import hypotheses
+from twofold.compare.statistics import FEWEST, MOST
 from twofold.compare.verdicts import Findings, Verdict
 from twofold.report.rendering import Renderer
 from twofold.report.text import csv_text, inert_markdown, markdown_table
-from twofold.text import EMPTY, p_text, signed, stated
+from twofold.text import interval_text, p_text, signed, stated
 
 
 def _markdown(findings: Findings) -> str:
-    families: dict[tuple[str, str], list[Verdict]] = {}
+    tables: dict[tuple[str, str, str], list[Verdict]] = {}
     for verdict in findings.verdicts:
-        families.setdefault((verdict.hypothesis, verdict.profile), []).append(verdict)
-    parts = [_family(own) for own in families.values()]
+        place = verdict.hypothesis, verdict.profile, verdict.study
+        tables.setdefault(place, []).append(verdict)
+    parts = [_table(own) for own in tables.values()]
     parts.append("\n".join(f"- {text}" for text in (*findings.limits, *findings.unpaired)))
     return inert_markdown("\n\n".join(parts) + "\n")
 
 
-def _family(own: Sequence[Verdict]) -> str:
+def _table(own: Sequence[Verdict]) -> str:
     first = own[0]
     words = hypotheses().find(first.hypothesis).words
+    kind = f"primary comparisons of the study {first.study}" if first.study else "exploratory"
     title = f"**{first.hypothesis}: {words}** ({first.metric.upper()}, profile {first.profile})"
-    head = ["", "benchmark", "mode", "LR", "BS", "what", "how", "seeds", "effect", "interval", "p"]
-    lines = [[*head, "corrected p"]]
+    head = ["", "benchmark", "mode", "LR", "BS", "what", "how", "seeds", "effect"]
+    head += ["interval", "simultaneous", "p", "corrected p", "of", "verdict"]
+    lines = [head]
     for number, verdict in enumerate(own, 1):
         place = [verdict.benchmark, verdict.mode, stated(verdict.lr), stated(verdict.batch_size)]
-        interval = " to ".join(signed(end) for end in verdict.interval or ())
+        intervals = [interval_text(each) for each in (verdict.uncorrected, verdict.interval)]
         ps = [p_text(p) for p in (verdict.p, verdict.p_corrected)]
-        result = [f"{len(verdict.seeds)}", signed(verdict.effect), interval or EMPTY]
-        lines.append([f"{number}", *place, verdict.objective, verdict.routine, *result, *ps])
+        result = [f"{len(verdict.seeds)}", signed(verdict.effect), *intervals, *ps]
+        method = [verdict.objective, verdict.routine]
+        ending = [f"{verdict.family}", decision(verdict)]
+        lines.append([f"{number}", *place, *method, *result, *ending])
     sentences = [f"{number}. {verdict.sentence}" for number, verdict in enumerate(own, 1)]
-    return "\n\n".join([title, markdown_table(lines, left=7), "\n".join(sentences)])
+    return "\n\n".join([f"{title}, {kind}", markdown_table(lines, left=7), "\n".join(sentences)])
+
+
+def decision(verdict: Verdict) -> str:
+    """Return a verdict in a word or two: an effect, an equivalence, or the seeds needed."""
+    if verdict.outcome == "effect":
+        evidence = f", {verdict.evidence} {verdict.hypothesis}" if verdict.evidence else ""
+        return f"effect{evidence}"
+    if verdict.outcome == "equivalent":
+        exact = verdict.interval is None
+        return "equal" if exact else f"equivalent within {verdict.margin:g}"
+    needed = verdict.seeds_needed
+    if needed is None:
+        return "too few seeds" if len(verdict.seeds) < FEWEST else "no spread"
+    return f"needs {f'{needed}' if needed <= MOST else f'more than {MOST:,}'} seeds"
 
 
 def _csv(findings: Findings) -> str:

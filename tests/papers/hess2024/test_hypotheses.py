@@ -20,8 +20,8 @@ def test_min_in_both_modes_and_avg_in_each() -> None:
         )
     )
     assert [(v.hypothesis, v.mode, v.metric, v.family) for v in found] == [
-        ("H1", "offline", "min", 2),
-        ("H1", "online", "min", 2),
-        ("H2", "online", "avg", 1),
-        ("H3", "offline", "avg", 1),
+        ("H1", "offline", "min", 4),  # as many as the study `main` declares
+        ("H1", "online", "min", 4),
+        ("H2", "online", "avg", 4),
+        ("H3", "offline", "avg", 4),
     ]

@@ -26,7 +26,15 @@ def test_a_figure_of_ones_own_registers_itself(tmp_path, capsys):
         with pytest.raises(SystemExit, match="0"):
             main(["figure", "--help"])
         said = capsys.readouterr().out
-        assert set(KINDS) == {"gap", "compare", "joint", "gamma", "projection-rule", "mine"}
+        assert set(KINDS) == {
+            "gap",
+            "compare",
+            "front",
+            "joint",
+            "gamma",
+            "projection-rule",
+            "mine",
+        }
         for name, kind in KINDS.items():
             assert f"\n  {name} " in said
             assert kind.about in said

@@ -102,3 +102,23 @@ def test_effects_are_still_there_in_a_window_made_narrow(page_of) -> None:
     page.set_viewport_size({"width": 360, "height": 800})
     page.wait_for_timeout(1000)  # Plotly fits its charts a little later
     assert page.evaluate("document.querySelector('.effects').clientHeight") > 60
+
+
+def test_the_chart_says_what_was_measured(page_of) -> None:
+    for words, unit in (({}, "%"), ({"quantities": ["reward", "reward"]}, "")):
+        runs = ends_at("er", 50, 51)
+        for run in runs:
+            run.summary.update(words)
+        page = page_of(runs)
+        measured = "reward" if words else "accuracy"
+        assert f"{measured} on task 1" in page.locator("#status").text_content()
+        titles, suffix, hover = page.evaluate(
+            """() => {
+                const { data, layout } = document.querySelector("#chart");
+                const titles = layout.annotations.map(({ text }) => text);
+                return [titles, layout.yaxis.ticksuffix, data.at(-1).hovertemplate];
+            }"""
+        )
+        assert titles == [f"<b>er</b>  {measured} on task 1"]
+        assert suffix == unit
+        assert hover.removesuffix("<extra></extra>").endswith("}" + unit)

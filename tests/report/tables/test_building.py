@@ -18,18 +18,27 @@ from twofold.report.tables import render, study_table
 
 
 def test_a_number_by_hand() -> None:
-    # 82, 84: mean 83, standard error 1. The paper has 83.1 +- 0.5: 0.1 below, and both errors
-    # together are sqrt(1 + 0.25) = 1.118, so 0.0894 of them.
-    table = study_table("main", grouped(seeded("er", [82, 84], [91, 92])))
+    # 82, 82, 84, 84: mean 83, deviation 2 / sqrt(3), standard error 1 / sqrt(3). The paper has
+    # 83.1 +- 0.5: 0.1 below, and both errors together are sqrt(1/3 + 1/4) = 0.764.
+    table = study_table("main", grouped(seeded("er", [82, 82, 84, 84])))
     n = number(table, "er")
-    assert n.value == (83, pytest.approx(1))
+    assert n.value == (83, pytest.approx(1 / math.sqrt(3)))
     assert n.printed == (83.1, 0.5)
     assert n.difference == pytest.approx(-0.1)
-    assert n.errors_apart == pytest.approx(0.1 / math.sqrt(1.25))
-    assert n.seeds == [142, 152]
-    assert n.command == "twofold run rotated-mnist er --mode offline --seeds 2 --profile paper"
+    assert n.errors_apart == pytest.approx(0.1 / math.sqrt(1 / 3 + 1 / 4))
+    assert n.seeds == [142, 152, 162, 172]
+    assert n.command == "twofold run rotated-mnist er --mode offline --seeds 4 --profile paper"
     _, low, paper, difference, *_ = rows(render(table, "md"))
-    assert [low[5], paper[5], difference[5]] == ["83.0 ± 1.0 (n=2)", "83.1 ± 0.5", "−0.1 (0.1 se)"]
+    assert [low[5], paper[5], difference[5]] == ["83.0 ± 0.6 (n=4)", "83.1 ± 0.5", "−0.1 (0.1 se)"]
+
+
+def test_two_seeds_are_no_unit_and_not_bold() -> None:
+    """Domain CIFAR-100 had bold numbers and "7.2 se" from two seeds."""
+    table = study_table("main", grouped(seeded("er", [82, 84]), seeded("er+gem", [92, 94])))
+    assert number(table, "er").difference == pytest.approx(-0.1)
+    assert number(table, "er").errors_apart is None
+    assert rows(render(table, "md"))[3][5] == "−0.1"
+    assert not any(n.bold for n in table.numbers())
 
 
 def test_one_seed_has_no_error() -> None:
@@ -57,29 +66,32 @@ def bold(*runs: list[Run]) -> list[str]:
 
 
 def test_the_highest_of_each_group_is_bold() -> None:
-    low, high = [80.0, 81.0], [90.0, 91.0]
+    low, high = [80.0, 81.0, 80.5], [90.0, 91.0, 90.5]
     methods = ("er", low), ("er+gem", high), ("joint", low), ("joint+agem", high)
     assert bold(*(seeded(*each) for each in methods)) == ["er+gem", "joint+agem"]
 
 
 def test_so_are_those_within_its_standard_error() -> None:
-    # er+gem: 90 +- 1. 89 lies within (just), 88.9 does not, whatever its own error.
-    best = seeded("er+gem", [89, 91])
-    assert bold(best, seeded("er", [88, 90]), seeded("er+agem", [80, 97.8])) == ["er", "er+gem"]
+    # er+gem: 89, 89, 91, 91 is 90 +- 0.577. 89.5 lies within, 89.4 does not, whatever its error.
+    best = seeded("er+gem", [89, 89, 91, 91])
+    near, far = seeded("er", [89.5] * 4), seeded("er+agem", [80, 97.6, 90, 90])
+    assert bold(best, near, far) == ["er", "er+gem"]
 
 
 def test_a_method_alone_in_its_group_is_compared_with_nothing() -> None:
-    assert bold(seeded("er", [80, 81]), seeded("joint+gem", [80, 81])) == []
+    assert bold(seeded("er", [80, 81, 82]), seeded("joint+gem", [80, 81, 82])) == []
 
 
-def test_without_a_standard_error_nothing_is_bold() -> None:
-    assert bold(seeded("er", [80, 81]), seeded("er+gem", [90])) == []
-    assert bold(seeded("er", [90, 91]), seeded("er+gem", [80])) == ["er"]
+@pytest.mark.parametrize("few", [[80], [80, 81]])
+def test_nothing_is_bold_beside_fewer_than_three_seeds(few: list[float]) -> None:
+    many = [90.0, 91.0, 92.0]
+    assert bold(seeded("er", many), seeded("er+gem", few)) == []
+    assert bold(seeded("er", few), seeded("er+gem", many)) == []
 
 
 def test_runs_that_were_not_evaluated_alike_are_not_ranked() -> None:
-    thinned = seeded("er+gem", [90, 91], eval_schedule="every:10")
-    table = study_table("main", grouped(seeded("er", [80, 81]), thinned))
+    thinned = seeded("er+gem", [90, 91, 92], eval_schedule="every:10")
+    table = study_table("main", grouped(seeded("er", [80, 81, 82]), thinned))
     assert not any(n.bold for n in table.numbers() if n.metric.name == "min")
     # AVG does not depend on the schedule.
     assert [n.method for n in table.numbers() if n.bold] == ["er+gem"]
@@ -162,14 +174,15 @@ def test_a_limit_that_limits_nothing_shortens_nothing() -> None:
 
 
 def test_min_of_a_thinned_evaluation_is_an_upper_bound() -> None:
-    table = study_table("main", grouped(seeded("er", [82, 84], [91, 92], eval_schedule="every:10")))
+    thin = {"eval_schedule": "every:10"}
+    table = study_table("main", grouped(seeded("er", [82, 83, 84], [91, 91.5, 92], **thin)))
     low, avg = number(table, "er"), number(table, "er", "avg")
     assert low.bound
     assert not avg.bound
     assert low.errors_apart is None
     assert avg.errors_apart is not None
     text = render(table, "md")
-    assert rows(text)[1][5] == "≤ 83.0 ± 1.0 (n=2)"
+    assert rows(text)[1][5] == "≤ 83.0 ± 0.6 (n=3)"
     assert rows(text)[3][5] == "≤ −0.1"
     assert "evaluated every 10 iterations" in text
 
@@ -190,6 +203,15 @@ def test_min_on_fewer_images_is_another_quantity() -> None:
     assert number(table, "er", "avg").remarks == ()
 
 
+def test_numbers_of_held_out_training_images_say_so() -> None:
+    table = study_table("main", grouped(seeded("er", [82, 84], [91, 92], validation=0.1)))
+    for metric in ("min", "avg"):
+        assert number(table, "er", metric).difference is None
+        assert number(table, "er", metric).remarks == (
+            "evaluated on 0.1 of the training images, held out",
+        )
+
+
 @pytest.mark.parametrize("different", [0, 2, 3])
 def test_bf16_counts_as_fp32_unless_audits_found_a_difference_that_counts(different: int) -> None:
     runs = seeded("er", [82, 84], [91, 92], eval_precision="bf16")
@@ -201,10 +223,15 @@ def test_bf16_counts_as_fp32_unless_audits_found_a_difference_that_counts(differ
     assert number(table, "er", "avg").remarks == ()
 
 
-def test_of_runs_that_count_the_same_those_with_more_seeds_are_shown() -> None:
+def test_seeds_of_both_precisions_are_one_number() -> None:
+    """A seed that was evaluated in both counts in fp32."""
     rounded = seeded("er", [82, 84, 86], eval_precision="bf16")
-    table = study_table("main", grouped(seeded("er", [80]), rounded))
-    assert number(table, "er").value == (84, pytest.approx(math.sqrt(4 / 3)))
+    for runs in ((seeded("er", [80]), rounded), (rounded, seeded("er", [80]))):
+        found = number(study_table("main", grouped(*runs)), "er")
+        assert found.value == (pytest.approx(250 / 3), pytest.approx(math.sqrt(28 / 9)))
+        fast, full = sorted(found.command.split(" && "), key=len, reverse=True)
+        assert "--seed 152,162 --eval-precision bf16" in fast
+        assert "--seed 142 " in full
 
 
 def chosen(*runs: list[Run], name: str = "main") -> tuple[Setting, str]:

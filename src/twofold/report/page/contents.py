@@ -165,6 +165,7 @@ def _described(group: Group, of_runs: Fineness, of_mean: Fineness) -> Plain:
         "knowsMin": group.knows_min,
         "command": group.command(),
         "ends": ends,
+        "quantities": [runs[0].quantity(task) for task in range(1, tasks + 1)],
         "mean": [_mean_curve(group, task, learned, of_mean) for task in range(1, tasks + 1)],
         "gaps": _mean_gaps([run["gaps"] for run in single]),
         "measures": {key: _mean([run["measures"][key] for run in single]) for key in MEASURES},

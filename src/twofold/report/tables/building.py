@@ -12,6 +12,7 @@ from twofold.compare.groups import Group
 from twofold.compare.reductions import Reductions, remarks_on
 from twofold.compare.reference import printed
 from twofold.compare.selection import Choice, Found, Setting, Shelf, choose
+from twofold.compare.statistics import FEWEST
 from twofold.experiments import profiles, studies
 from twofold.experiments.config import Config
 from twofold.report.tables.layouts import Column, Columns, Layout, Metric, Part, label_of, tables
@@ -206,16 +207,16 @@ def _emboldened(numbers: Sequence[Number | None], sizes: Sequence[int]) -> list[
     """Mark the highest of each group, and those whose means lie within its standard error.
 
     Mark nothing in a group with a single number, with runs that were not trained and evaluated
-    alike, or whose highest number has no standard error.
+    alike, or with a number from fewer than three seeds.
     """
     marked: list[Number | None] = []
     for size in sizes:
         group = numbers[len(marked) : len(marked) + size]
         there = [number for number in group if number and number.value]
         bar = math.inf
-        if len(there) > 1 and _alike(there):
+        if len(there) > 1 and _alike(there) and all(len(n.seeds) >= FEWEST for n in there):
             best, error = max((n.value for n in there if n.value), key=lambda value: value[0])
-            bar = best - error - NEAR if error is not None else math.inf
+            bar = best - (error or 0.0) - NEAR
         marked += [
             n and dataclasses.replace(n, bold=n.value is not None and n.value[0] >= bar)
             for n in group

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from twofold.benchmarks import Recipe
 from twofold.compare.groups import Group
 from twofold.compare.selection import Choice, Setting
+from twofold.compare.statistics import FEWEST
 from twofold.report.tables.layouts import Layout, Metric, Part
 from twofold.text import stated
 
@@ -72,9 +73,11 @@ class Number:
     def errors_apart(self) -> float | None:
         """The difference in units of both standard errors together.
 
-        It is None for a bound, and if an error is rounded to nothing.
+        It is None for a bound, with fewer than three seeds, and if an error is rounded to nothing.
         """
         if self.difference is None or self.value is None or self.printed is None or self.bound:
+            return None
+        if len(self.seeds) < FEWEST:
             return None
         own, printed = self.value[1], self.printed[1]
         return abs(self.difference) / math.hypot(own, printed) if own and printed else None

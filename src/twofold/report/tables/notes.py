@@ -12,8 +12,8 @@ from twofold.report.tables.model import Number, Place, StudyTable, title_of
 
 BOLD = (
     "Bold: the highest of its group, and those whose means lie within its standard error. "
-    "Nothing is bold if the runs of a group were not all trained and evaluated alike, or if the "
-    "highest comes from one seed."
+    "Nothing is bold if the runs of a group were not all trained and evaluated alike, or if one "
+    "method has fewer than three seeds."
 )
 SIGNS = {"≤": "an upper bound", "≥": "a lower bound", "≈": "approximate"}
 
@@ -44,7 +44,7 @@ def _notes(table: StudyTable, numbers: Sequence[Number]) -> Iterator[str]:
         yield (
             f"reference: the number in {papers.paper(table.layout.paper)} for the same LR and BS. "
             "difference: the runs' mean minus the reference, with the number of standard errors "
-            "(of both together) in brackets."
+            "(of both together) in brackets, from three seeds on."
         )
     if about := profiles.note(table.layout.paper, table.profile):
         yield about

@@ -27,18 +27,18 @@ def test_json_has_every_number_in_full(small: StudyTable) -> None:
         "method": "er",
         "metric": "min",
         "mean": 83.0,
-        "sem": pytest.approx(1.0),
-        "seeds": [142, 152],
+        "sem": pytest.approx(1 / math.sqrt(3)),
+        "seeds": [142, 152, 162],
         "diverged": 0,
         "bound": "",
         "reduced": "",
-        "bold": True,  # er+gem has 85 +- 5
+        "bold": True,  # er+gem has 85 +- 2.9
         "used": False,
         "reference_mean": 83.1,
         "reference_sem": 0.5,
         "difference": pytest.approx(-0.1),
-        "errors_apart": pytest.approx(0.1 / math.sqrt(1.25)),
-        "command": "twofold run rotated-mnist er --mode offline --seeds 2 --profile paper",
+        "errors_apart": pytest.approx(0.1 / math.sqrt(1 / 3 + 1 / 4)),
+        "command": "twofold run rotated-mnist er --mode offline --seeds 3 --profile paper",
     }
     joint = next(n for n in whole["numbers"] if n["method"] == "joint")
     assert joint["bound"] == "≤"

@@ -52,7 +52,7 @@ def test_html_leads_every_number_to_its_command(small: StudyTable) -> None:
         assert attrs.get("data-command") == n.command
         assert attrs.get("title") == n.command
         assert text.startswith("–") == (n.command is None)
-    assert cells[0][1] == "83.0 ± 1.0 (n=2) reference 83.1 ± 0.5 −0.1 (0.1 se)"
+    assert cells[0][1] == "83.0 ± 0.6 (n=3) reference 83.1 ± 0.5 −0.1 (0.1 se)"
     heads = [attrs for tag, attrs in page.tags if tag == "th"]
     assert all(attrs["scope"] in ("col", "row", "rowgroup") for attrs in heads)
     assert page.texts[0].startswith("ER and full replay")

@@ -1,7 +1,7 @@
 // @ts-check
-// The chart's axes: which iterations and accuracies are seen, with which ticks.
+// The chart's axes: what they measure, which iterations and values are seen, with which ticks.
 
-import { choice, switchTo } from "./state.js";
+import { choice, shownSeries, switchTo } from "./state.js";
 import { style } from "./theme.js";
 
 /** @import { Curve } from "./curves.js" */
@@ -17,13 +17,22 @@ export const draggable = () => !matchMedia("(pointer: coarse)").matches;
  */
 export function axesOf(curves) {
   const range = xRange(curves);
+  const percent = curves.every(({ series, task }) => series.group.quantities[task - 1] === "accuracy");
   const line = style("--line");
   const common = { gridcolor: style("--grid"), linecolor: line, zeroline: false, fixedrange: !draggable() };
   const ticks = { ticks: "outside", tickcolor: line, ticklen: 4, ...xTicks() };
   return {
     xaxis: { ...common, ...ticks, range, showgrid: false, showline: true },
-    yaxis: { ...common, range: yRange(curves, range), ticksuffix: "%", nticks: 6 },
+    yaxis: { ...common, range: yRange(curves, range), ticksuffix: percent ? "%" : "", nticks: 6 },
   };
+}
+
+/**
+ * Return what the shown series measured on a task.
+ * @param {number} task
+ */
+export function quantity(task) {
+  return [...new Set(shownSeries.map(({ group }) => group.quantities[task - 1]))].join(" or ");
 }
 
 export const xTitle = () => (choice.view ? `iterations after the switch to task ${choice.view}` : "iteration");

@@ -1,6 +1,7 @@
 // @ts-check
 // The page's header and footer, and the line that says what the chart shows.
 
+import { quantity } from "./axes.js";
 import { contents } from "./contents.js";
 import { byId, code } from "./dom.js";
 import { counted } from "./format.js";
@@ -32,7 +33,8 @@ function statusText() {
   const way = show === "mean" ? `mean over ${seedsText()}` : "single seeds";
   const range = view ? `the switch to task ${view}` : "the whole run";
   const names = `${tasks.length > 1 ? "tasks" : "task"} ${tasks.join(", ")}`;
-  return `${counted(shownSeries.length, "method")}, accuracy on ${names}, ${way}, ${range}.`;
+  const measured = [...new Set(tasks.map(quantity))].join(" or ");
+  return `${counted(shownSeries.length, "method")}, ${measured} on ${names}, ${way}, ${range}.`;
 }
 
 function seedsText() {

@@ -1,7 +1,7 @@
 // @ts-check
 // The chart's layout: panels, legend, titles and the lines of task switches.
 
-import { axesOf, draggable, xTitle } from "./axes.js";
+import { axesOf, draggable, quantity, xTitle } from "./axes.js";
 import { literal } from "./format.js";
 import { ALL } from "./settings.js";
 import { choice, looks, shownSeries, switches } from "./state.js";
@@ -105,7 +105,7 @@ function filled(panels, across, curves) {
 /** @param {Panel} panel */
 function panelTitle({ task, objective, x, y }) {
   return {
-    text: `<b>${literal(objective)}</b>  accuracy on task ${task}`, font: { color: style("--ink"), size: 13 },
+    text: `<b>${literal(objective)}</b>  ${literal(quantity(task))} on task ${task}`, font: { color: style("--ink"), size: 13 },
     showarrow: false, xref: `${x} domain`, yref: `${y} domain`,
     x: 0, y: 1, xanchor: "left", yanchor: "bottom", yshift: 4,
   };

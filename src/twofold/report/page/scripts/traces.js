@@ -57,12 +57,13 @@ function commonOf({ series }, panel) {
  */
 function lineOf(curve, panel) {
   const { series, task, seed, x, y, error } = curve;
-  const accuracy = error ? "%{y:.1f} ± %{customdata:.1f}" : "%{y:.1f}";
+  const unit = series.group.quantities[task - 1] === "accuracy" ? "%" : "";
+  const value = error ? "%{y:.1f} ± %{customdata:.1f}" : "%{y:.1f}";
   return {
     ...commonOf(curve, panel), x, y, mode: x.length < SPARSE ? "lines+markers" : "lines", marker: { size: 4 },
     line: { color: colour(series.group, seed === null ? 1 : 0.75), width: widthOf(curve), dash: series.dash },
     meta: literal(named(series, seed)), ...(error ? { customdata: error } : {}),
-    hovertemplate: `%{meta}<br>task ${task}, iteration %{x}: ${accuracy}%<extra></extra>`,
+    hovertemplate: `%{meta}<br>task ${task}, iteration %{x}: ${value}${unit}<extra></extra>`,
   };
 }
 

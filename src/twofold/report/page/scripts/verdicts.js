@@ -1,5 +1,6 @@
 // @ts-check
-// The verdicts: a list per hypothesis, below a chart of its effects.
+// The verdicts on each hypothesis: a list of the primary and one of the exploratory comparisons, each
+// below a chart of its effects.
 
 import { contents } from "./contents.js";
 import { bodyOf, make, note } from "./dom.js";
@@ -24,18 +25,32 @@ function familyOf(hypothesis, claim) {
   const verdicts = contents.verdicts.reached.filter((verdict) => verdict.hypothesis === hypothesis);
   if (!verdicts.length) return [];
   const title = make("h3", { textContent: `${hypothesis}: ${claim}` });
-  return [make("div", {}, title, addEffects(verdicts), make("ul", { className: "verdicts" }, ...verdicts.map(item)))];
+  const primary = verdicts.filter(({ study }) => study);
+  const exploratory = verdicts.filter(({ study }) => !study);
+  return [make("div", {}, title, ...listOf("Primary", primary), ...listOf("Exploratory", exploratory))];
+}
+
+/**
+ * Return a heading, a chart and a list, or nothing if there are no verdicts.
+ * @param {string} kind
+ * @param {Verdict[]} verdicts
+ */
+function listOf(kind, verdicts) {
+  if (!verdicts.length) return [];
+  const list = make("ul", { className: "verdicts" }, ...verdicts.map(item));
+  return [make("h4", { textContent: `${kind} comparisons` }), addEffects(verdicts), list];
 }
 
 /** @param {Verdict} verdict */
 function item(verdict) {
-  const { lr, batch_size: batch, effect, interval, p_corrected: p, sentence } = verdict;
+  const { lr, batch_size: batch, effect, interval, uncorrected, p_corrected: p, sentence } = verdict;
   const number = (/** @type {string} */ text) =>
     numberButton({ text, command: commandsOf(verdict), about: aboutOf(verdict) });
   const facts = make("p", { className: "facts" }, make("b", { textContent: methodOf(verdict) }),
     ` ${placeOf(verdict)}, lr ${lr}, batch ${batch}: `, number(`${signed(effect)} points`));
-  if (interval) facts.append(", ", number(interval.map(signed).join(" to ")));
-  if (p !== null) facts.append(", ", number(p < 0.001 ? "p < 0.001" : `p = ${fixed(p, 3)}`));
+  if (uncorrected) facts.append(", ", number(uncorrected.map(signed).join(" to ")), " alone");
+  if (interval) facts.append(", ", number(interval.map(signed).join(" to ")), " simultaneously");
+  if (p !== null) facts.append(", corrected ", number(p < 0.001 ? "p < 0.001" : `p = ${fixed(p, 3)}`));
   return make("li", {}, facts, make("p", { textContent: sentence }));
 }
 

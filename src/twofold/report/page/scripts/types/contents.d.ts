@@ -31,6 +31,7 @@ interface Group {
   knowsMin: boolean; // MIN is exact, and not an upper bound
   command: string | null;
   ends: number[]; // iterations completed at the end of each task
+  quantities: string[]; // what was measured on each task: "accuracy"
   mean: PackedCurve[]; // a curve per task
   gaps: Gap[];
   measures: Record<string, Value | null>;
@@ -49,7 +50,7 @@ interface SeedRun {
 /** Numbers of four bytes, little-endian, as base64. */
 interface PackedCurve {
   x: string; // iterations, as integers
-  y: string; // accuracies in percent
+  y: string; // values, accuracies in percent
   error?: string; // standard errors, if there are several seeds
 }
 
@@ -87,13 +88,23 @@ interface Verdict {
   routine: string;
   lr: number;
   batch_size: number;
+  study: string; // empty if the comparison is exploratory
+  margin: number | null;
   seeds: number[];
   differences: number[];
   family: number;
   effect: number;
-  interval: [number, number] | null;
+  outcome: "effect" | "equivalent" | "undecided";
+  interval: [number, number] | null; // simultaneous
+  uncorrected: [number, number] | null;
   p: number | null;
   p_corrected: number | null;
+  p_equivalent: number | null;
+  detectable: number | null;
+  seeds_needed: number | null;
+  seeds_at_most: number | null;
+  evaluated: number | null;
+  evidence: "for" | "against" | "";
   sentence: string;
   commands: [string | null, string | null]; // for plain SGD, and for the routine
 }

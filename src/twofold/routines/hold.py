@@ -1,0 +1,151 @@
+"""Hold: the gradient of new data is held where old data would notice it.
+
+The objective's gradient has a part of new data and a part of old data, g = g_n + g_o. Both take
+proximal steps that keep each layer's outputs on old data, as LPR does, but not equally strongly:
+
+    d = gain g_n P(omega)^-1 + g_o P(damping)^-1,   P(s) = I + s / m M
+
+per layer, where M = Z'Z / n is the second moment of the layer's inputs on n old examples, and m is
+the mean of its eigenvalues, so that strengths have no unit. New data are held strongly. Old data
+know where their outputs should go, so that their part is damped only as far as the step size
+requires. Only the leading eigenvectors of M, which carry a `share` of its trace, are held. With
+these eigenvectors as the rows of U, and their eigenvalues divided by m in a,
+
+    g P(s)^-1 = g - (g U' diag(s a / (1 + s a))) U
+
+What is held hardly moves, so M is computed rarely. docs/closing-the-gap.md derives the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from twofold.component import require
+from twofold.cost import Load
+from twofold.errors import UserError
+from twofold.models.flat import FlatModel
+from twofold.models.layers import CHUNK, layers, unknown_parameters, watching
+from twofold.routines.base import Needs, Routine, Step
+
+LEAST = 0.1  # old data are not damped where less than this share would be held
+ROWS = 20_000  # of Z in a layer: enough for a second moment, and a convolution has many per image
+
+
+@dataclass
+class Hold(Routine, name="hold"):
+    """Hold the gradient of new data along the inputs of old data, layer by layer.
+
+    omega: how strongly the gradient of new data is held; 0 for not at all.
+    gain: its length where nothing holds it.
+    damping: how strongly the gradient of old data is held.
+    share: the share of old data's second moment that is held, by its leading directions.
+    every: after how many iterations M is computed again; it always is at a task switch.
+    examples: how many examples of the memory M is computed from.
+    """
+
+    omega: float = 16.0
+    gain: float = 2.0
+    damping: float = 0.05
+    share: float = 0.95
+    every: int = 1000
+    examples: int = 1000
+
+    label = "Hold"
+    needs = Needs.OLD | Needs.MEMORY
+    context = ("_layers",)
+
+    def __post_init__(self) -> None:
+        require(self.omega >= 0, f"hold's omega must be at least 0, not {self.omega}")
+        require(self.gain > 0, f"hold's gain must be above 0, not {self.gain}")
+        require(self.damping >= 0, f"hold's damping must be at least 0, not {self.damping}")
+        require(
+            0 < self.share <= 1, f"hold's share must be above 0 and at most 1, not {self.share}"
+        )
+        require(self.every > 0, f"hold's every must be above 0, not {self.every}")
+        require(self.examples > 0, f"hold's examples must be above 0, not {self.examples}")
+
+    def check(self, before: Sequence[Routine], momentum: float) -> None:
+        super().check(before, momentum)
+        for other in before:
+            if other.overrides("direct"):
+                raise UserError(
+                    f"hold divides the objective's own gradient into new and old, which "
+                    f"{other.name} has changed: write hold first"
+                )
+
+    def start(self, net: FlatModel) -> None:
+        self._layers = layers(net, self.name)
+        unknown = unknown_parameters(net, self._layers)
+        if unknown:
+            raise UserError(
+                f"hold knows linear layers, convolutions and batch norm; the network's "
+                f"{unknown[0]!r} belongs to a different layer"
+            )
+        # U, and the shares of both parts that are held along its rows, by the layer's position.
+        self._directions: dict[int, Tensor] = {}
+        self._strong: dict[int, Tensor] = {}
+        self._weak: dict[int, Tensor] = {}
+
+    def direct(self, g: Tensor, step: Step) -> Tensor:
+        if step.memory is None or step.old is None:
+            return g
+        if step.old_weight is None:
+            raise UserError(
+                "hold needs the weight of old data in the loss: let how.old return (loss, weight)"
+            )
+        if (step.iteration - 1) % self.every == 0:
+            self._renew(step.net, step.memory(self.examples).x)
+        step.mark(projected=1.0)
+        old = step.old_weight * step.old
+        new = g - old
+        direction = torch.add(old, new, alpha=self.gain)
+        for k, U in self._directions.items():
+            layer, strong, weak = self._layers[k], self._strong[k], self._weak[k]
+            held = layer.along(new, U) * (self.gain * strong)
+            few = weak.shape[-1]
+            if few:
+                held[:, -few:] += layer.along(old, U[..., -few:, :]) * weak
+            layer.subtract(direction, held, U)
+        return direction
+
+    def cost(self, task: int) -> Load:
+        """Return the load of computing each layer's inputs."""
+        return Load(evaluated=self.examples / self.every) if task > 1 else Load()
+
+    def _renew(self, net: FlatModel, x: Tensor) -> None:
+        """Compute the directions of every layer from its inputs on these images."""
+        if not len(x):
+            raise UserError("hold needs examples in the memory, and there are none")
+        frozen, watched = net.frozen_batch_norm(affine=True), watching(self._layers, ROWS)
+        with torch.no_grad(), frozen, watched as seen:
+            for chunk in x.split(CHUNK):
+                net(chunk)
+        for k, inputs in seen.items():
+            self._directions[k], a = leading(inputs.moment(), self.share)
+            self._strong[k] = _share_held(self.omega * a)
+            weak = _share_held(self.damping * a)
+            self._weak[k] = weak if weak.dim() == 2 else weak[weak >= LEAST]  # ascending
+
+
+def leading(M: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    """Return U and a of the leading eigenvectors of M; of all of them if there is an M per channel.
+
+    In a network that diverges, a is 0 and nothing is held.
+    """
+    if not torch.isfinite(M).all():
+        return torch.zeros_like(M), torch.zeros_like(M[..., 0])
+    eigenvalues, columns = torch.linalg.eigh(M)  # in ascending order
+    eigenvalues = eigenvalues.clamp(min=0)
+    a, U = eigenvalues / eigenvalues.mean().clamp(min=1e-12), columns.mT
+    if M.dim() == 3:
+        return U.contiguous(), a
+    first = int((eigenvalues.cumsum(0) <= (1 - share) * eigenvalues.sum()).sum())
+    return U[first:].contiguous(), a[first:]
+
+
+def _share_held(strength: Tensor) -> Tensor:
+    return strength / (1 + strength)
