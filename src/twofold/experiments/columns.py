@@ -103,7 +103,8 @@ def checked(columns: dict[str, Array], summary: Mapping[str, Any], where: str) -
     tasks = len(summary.get("accuracy_after_task", ())) or None
     for kind in kinds & KINDS:
         own = [name for name in columns if name.rpartition("_")[0] == kind]
-        whole = "raw" in kind or len(own) == (tasks or len(own))
+        past = tasks and tasks - ("lowest" in kind)  # the last task has no later one
+        whole = "raw" in kind or len(own) in (past or len(own), tasks)
         if not whole or own != [f"{kind}_{k + 1}" for k in range(len(own))]:
             raise WrongContentError(f"{where}: the columns {kind}_K are not those of {tasks} tasks")
         values = np.stack([np.asarray(columns[name], np.float64) for name in own])
