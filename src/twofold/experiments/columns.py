@@ -43,8 +43,8 @@ class StoredColumns(Mapping[str, Array]):
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._columns:
-            there = ", ".join(self._columns)
-            raise MissingColumnError(f"{self._where} has no column {name!r}: there are {there}")
+            names = ", ".join(self._columns)
+            raise MissingColumnError(f"{self._where} has no column {name!r}: there are {names}")
         return self._columns[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -135,5 +135,5 @@ def _counts_up(task: Array, tasks: int | None) -> bool:
 def unreadable(file: Path, error: BaseException) -> UserError:
     if isinstance(error, UserError):
         return error
-    said = " ".join(str(error).split()) or type(error).__name__
-    return WrongContentError(f"{file} can't be read: {inert(said)[:200]}")
+    message = " ".join(str(error).split()) or type(error).__name__
+    return WrongContentError(f"{file} can't be read: {inert(message)[:200]}")
