@@ -1,5 +1,6 @@
 # Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
 PYTHON ?= python3
+SECONDS ?= 3600
 BIN := .venv/bin
 TYPESCRIPT := 5.9.3
 PEERS := .venv/peers
@@ -8,7 +9,7 @@ TSC := $(NODE)/node_modules/.bin/tsc
 SCRIPTS := src/twofold/report/page/scripts/jsconfig.json --incremental --tsBuildInfoFile $(NODE)/scripts.tsbuildinfo
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-adapters lint lint-scripts fmt bench bench-peers documents clean
+.PHONY: demo test test-adapters lint lint-scripts fmt bench bench-peers torture documents clean
 
 # Three methods on real Rotated MNIST, shortened: about two minutes on two cores.
 demo: .venv/.package
@@ -40,6 +41,10 @@ fmt: .venv/.tools
 
 bench: .venv/.package
 	$(BIN)/python bench
+
+# Kills, crashes, power failures, full disks, damaged and hostile files: docs/reliability.md.
+torture: .venv/.package
+	$(BIN)/python -m torture --seconds $(SECONDS)
 
 # Against Avalanche, in the adapters' environment.
 bench-peers: .venv/.peers

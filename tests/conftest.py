@@ -8,10 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 from helpers.tables import papers_grid
+from hypothesis import settings
 
 from twofold import datasets
 from twofold.compare.groups import Group
 from twofold.errors import UserError
+
+# The time of an example says more about the machine than about the code.
+settings.register_profile("twofold", deadline=None)
+settings.load_profile("twofold")
 
 pytest_plugins = ("helpers.commandline_fixtures", "helpers.browser_fixtures")
 

@@ -11,7 +11,7 @@ from twofold.experiments.execution import Finished, execute, run_when_free
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
 
-METHODS = ("er", "er+gem", "er+ema", "der", "bic")
+METHODS = ("er", "er+gem", "er+ema", "der(augment=none)", "bic(augment=none)")
 
 
 def benchmark() -> Benchmark:

@@ -28,8 +28,8 @@ def minimise(
     """Return where the function is lowest, or the best place found within the limits."""
     limited = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 17)
     method: Any = "trust-exact" if limited else _older
-    more = {"subproblem_maxiter": SEARCHES} if limited else {}
-    options = {**OPTIONS, **more}
+    limits = {"subproblem_maxiter": SEARCHES} if limited else {}
+    options = {**OPTIONS, **limits}
     search: Any = scipy.optimize.minimize
     found = search(
         value_and_gradient, start, method=method, jac=True, hess=hessian, options=options

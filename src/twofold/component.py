@@ -50,10 +50,10 @@ class Component:
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Record which options were given, since a profile may set the others."""
-        made = super().__new__(cls)
+        component = super().__new__(cls)
         if hasattr(cls, "__dataclass_fields__"):
-            vars(made)[GIVEN] = cls.checked(cls.merged(cls.named(args), options))
-        return made
+            vars(component)[GIVEN] = cls.checked(cls.merged(cls.named(args), options))
+        return component
 
     @classmethod
     def knows(cls, name: str) -> bool:
@@ -131,8 +131,8 @@ class Component:
 
         They must be tensors, arrays or plain data; otherwise, override this method.
         """
-        apart = {GIVEN, *self.options(), *self.context}
-        return {key: value for key, value in vars(self).items() if key not in apart}
+        excluded = {GIVEN, *self.options(), *self.context}
+        return {key: value for key, value in vars(self).items() if key not in excluded}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a state that `state` returned."""

@@ -58,9 +58,9 @@ def import_file(path: str) -> None:
         raise
     except BaseException as error:  # the user's code may raise anything, SystemExit included
         del sys.modules[name]
-        said = " ".join(str(error).split())
+        message = " ".join(str(error).split())
         kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
-        raise UserError(f"plugin {path!r} can't be used: {kind}{said}") from error
+        raise UserError(f"plugin {path!r} can't be used: {kind}{message}") from error
 
 
 def plugin_digest(path: str) -> str:

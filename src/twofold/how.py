@@ -167,13 +167,13 @@ class How:
         if getattr(optimizer, "found_inf", None) is not None:
             raise UserError("a fused optimiser hides the scale of its gradients: use fused=False")
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
-        again = Closure(closure, self._net) if closure is not None else None
+        repetition = Closure(closure, self._net) if closure is not None else None
         gradients = [p.grad for p in self._net.parameters]
         if all(gradient is None for gradient in gradients):
             return None  # a step without gradients is none
         if any(gradient is not None and gradient.is_sparse for gradient in gradients):
             raise UserError("routines need dense gradients: use sparse=False in embeddings")
-        step = self._made_step(self._net.gathered(gradients, self._g), again)
+        step = self._made_step(self._net.gathered(gradients, self._g), repetition)
         direction = self._chain.direct(step)
         if direction is not step.g:
             self._put(direction, step.g)
@@ -182,7 +182,7 @@ class How:
             lambda momentum: self._chain.momentum(momentum, step),
         )
         self._step = step
-        return None if again is None else ((optimizer, again.answer), {})
+        return None if repetition is None else ((optimizer, repetition.answer), {})
 
     def _made_step(self, g: Tensor, again: Closure | None) -> Step:
         """Return the step as routines see it, with all that they ask for."""
@@ -271,8 +271,8 @@ class How:
         inputs = self._memory(count)
         if not isinstance(inputs, Tensor) or not len(inputs):
             raise UserError(f"memory({count}) must return inputs, not {_described(inputs)}")
-        nothing = inputs.new_empty(0, dtype=torch.long)  # labels and rows are the user's own
-        return Batch(inputs, nothing, nothing)
+        no_labels = inputs.new_empty(0, dtype=torch.long)  # labels and rows are the user's own
+        return Batch(inputs, no_labels, no_labels)
 
     def _put(self, direction: Tensor, g: Tensor) -> None:
         """Write the direction into the gradients where they are."""
@@ -328,8 +328,8 @@ def _routines(chain: str | Method | Routine) -> list[Routine]:
         for piece in pieces:
             if Objective.knows(piece.name):
                 raise _objective_in(chain, piece.name)
-        made = [(Routine.find(piece.name), piece) for piece in pieces]
-        return [cls.make(piece.options(cls)) for cls, piece in made]
+        pairs = [(Routine.find(piece.name), piece) for piece in pieces]
+        return [cls.make(piece.options(cls)) for cls, piece in pairs]
     method = Method.of(chain)
     objective, routines = method.make()
     if not isinstance(chain, Routine) and objective.name != "finetune":  # which `+` implies

@@ -41,9 +41,9 @@ class Memory:
         """Store these rows of the task that has ended."""
         self.parts.append(rows)
         if self._grouping == "class":
-            everything = np.concatenate(self.parts)
-            labels = self._labels[everything]
-            kept = np.concatenate([self._top(everything[labels == c]) for c in np.unique(labels)])
+            stored = np.concatenate(self.parts)
+            labels = self._labels[stored]
+            kept = np.concatenate([self._top(stored[labels == c]) for c in np.unique(labels)])
             self.parts = [part[np.isin(part, kept)] for part in self.parts]
         self._rows = np.concatenate(self.parts)
 

@@ -132,12 +132,14 @@ def _described(part: object) -> str:
 
 
 def _text(cls: type[Component], given: Options, more: Mapping[str, Options]) -> str:
-    anyway = {key: option.default for key, option in cls.options().items()}
-    anyway |= more.get(cls.name, {})
-    told = [
-        f"{key}={plain(given[key])}" for key in anyway if given.get(key, anyway[key]) != anyway[key]
+    defaults = {key: option.default for key, option in cls.options().items()}
+    defaults |= more.get(cls.name, {})
+    options = [
+        f"{key}={plain(given[key])}"
+        for key in defaults
+        if given.get(key, defaults[key]) != defaults[key]
     ]
-    return f"{cls.name}({','.join(told)})" if told else cls.name
+    return f"{cls.name}({','.join(options)})" if options else cls.name
 
 
 @dataclass(frozen=True)

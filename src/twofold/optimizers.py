@@ -78,12 +78,12 @@ class Choice:
 
     def settled(self) -> Choice:
         """Return the choice without learning rate and momentum, which are options of a run."""
-        apart = ("lr", self.momentum_name)
-        return Choice(self.name, {k: v for k, v in self.given.items() if k not in apart})
+        excluded = ("lr", self.momentum_name)
+        return Choice(self.name, {k: v for k, v in self.given.items() if k not in excluded})
 
     def __str__(self) -> str:
-        told = [f"{key}={plain(value)}" for key, value in sorted(self.given.items())]
-        return f"{self.name}({','.join(told)})" if told else self.name
+        options = [f"{key}={plain(value)}" for key, value in sorted(self.given.items())]
+        return f"{self.name}({','.join(options)})" if options else self.name
 
     def check_momentum(self, momentum: float) -> None:
         """Raise UserError for a momentum that the optimiser can't use."""
@@ -101,12 +101,12 @@ class Choice:
         if self.name == NESTEROV:
             values["nesterov"] = True
         try:
-            made = self.cls(parameters, **_folded(self.cls, values))
+            optimizer = self.cls(parameters, **_folded(self.cls, values))
         except (ValueError, TypeError, RuntimeError) as error:
             reason = " ".join(str(error).split())
             raise UserError(f"optimizer {str(self)!r}: {reason}") from None
-        check_route(self.route, made)
-        return made
+        check_route(self.route, optimizer)
+        return optimizer
 
 
 @cache
@@ -142,9 +142,9 @@ def read(text: str) -> Choice:
 
 def _try(choice: Choice) -> None:
     """Make the optimiser once, so that torch and the route have their say."""
-    usual = {"lr": 0.1, "momentum": 0.9} | choice.usual()
+    values = {"lr": 0.1, "momentum": 0.9} | choice.usual()
     weight = torch.nn.Parameter(torch.zeros(1, 1))
-    choice.make([weight], usual["lr"], usual["momentum"])
+    choice.make([weight], values["lr"], values["momentum"])
 
 
 @cache

@@ -35,9 +35,9 @@ class Routed(Tensor):
     @staticmethod
     def of(first: Tensor, second: Tensor) -> Routed:
         """Return a pair that shares the memory of both."""
-        made = first.as_subclass(Routed)
-        made.second = second
-        return made
+        routed = first.as_subclass(Routed)
+        routed.second = second
+        return routed
 
     @classmethod
     def __torch_function__(
@@ -52,11 +52,11 @@ class Routed(Tensor):
         with torch._C.DisableTorchFunctionSubclass():
             if in_place and not isinstance(target, Routed):
                 return call(_second if _is_second_moment(name, args) else _first)
-            made = call(_first)
-            if not isinstance(made, Tensor):
-                return made
+            result = call(_first)
+            if not isinstance(result, Tensor):
+                return result
             other = call(_second)
-        return target if in_place else Routed.of(made, other)
+        return target if in_place else Routed.of(result, other)
 
 
 def _first(value: Any) -> Any:

@@ -183,8 +183,8 @@ class Watch:
             self._go_back(number, done)
         elif number != self._task + 1:
             before = f"after task {self._task - 1} comes task {self._task}"
-            wanted = before if self._task else "the first task is task 0"
-            raise UserError(f"{wanted}, not task {number - 1}")
+            hint = before if self._task else "the first task is task 0"
+            raise UserError(f"{hint}, not task {number - 1}")
         elif self._resume:
             raise UserError(
                 f"the curves of task {self._task - 1} end after iteration {self._n} of it: "
@@ -326,8 +326,8 @@ class Watch:
         except Exception as error:  # whatever happens in the model or a measure, curves are kept
             self.save()
             if isinstance(error, UserError):
-                where = f"after iteration {self._n} of task {self._task - 1}"
-                raise UserError(f"{error} ({where}; the curves so far are kept)") from error
+                place = f"after iteration {self._n} of task {self._task - 1}"
+                raise UserError(f"{error} ({place}; the curves so far are kept)") from error
             raise
         found = {role: stacked(values) for role, values in self._latest.items()}
         self._curves.add_accuracies(found["evaluated"], found.get("raw"))
@@ -394,8 +394,8 @@ class Watch:
         seconds = {"training": max(training, 0.0), "evaluation": self._evaluation}
         ends = self._ends["evaluated"], self._ends["raw"]
         result = Result(columns, *ends, bool(finite), seconds)
-        fewer = None if self._task == len(self._names) else self._task
-        config = dataclasses.replace(self.config, tasks=fewer, device=self._device)
+        tasks = None if self._task == len(self._names) else self._task
+        config = dataclasses.replace(self.config, tasks=tasks, device=self._device)
         summary = summarise(config, result) | {"test_sets": self._names[: self._task]}
         if not self._higher_is_better:
             summary["higher_is_better"] = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from helpers.figures import (
     stored,
     two_tasks,
 )
-from helpers.runs import curve_run, saved, seeded
+from helpers.runs import example_run, saved, seeded
 
 import twofold
 from twofold.benchmarks import Recipe
@@ -147,9 +146,9 @@ def test_the_guide_tells_the_truth(tmp_path, monkeypatch):
     guide = (ROOT / "docs" / "figures.md").read_text()
     monkeypatch.chdir(tmp_path)
     runs = [two_tasks(method, [50, 60, 70, 80]) for method in ("er", "er+gem", "joint")]
-    online = curve_run("er", [[50, 60, 70, 80], [np.nan] * 2 + [1, 1]], mode="online")
-    config = dataclasses.replace(online.config, benchmark="domain-cifar100")
-    stored([*runs, dataclasses.replace(online, config=config)], Path("runs"))
+    config = twofold.configure("domain-cifar100", "er", mode="online")
+    online = example_run(config, [[50, 60, 70, 80], [np.nan] * 2 + [1, 1]])
+    stored([*runs, online], Path("runs"))
     for command in re.findall(r"^twofold (figure .*?)(?: +#.*)?$", guide, re.MULTILINE):
         assert main(command.split()) == 0, command
     (code,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)

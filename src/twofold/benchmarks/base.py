@@ -121,16 +121,16 @@ class Benchmark:
         parts = checked(name, tasks)
         x_train, y_train, x_test, y_test = map(torch.cat, zip(*parts, strict=True))
         whiten = own_whitening(x_train) if x_train.dtype == torch.uint8 else None
-        made: list[Task] = []
+        tasks_made: list[Task] = []
         train_start = test_start = 0
         for _, y, _, y_t in parts:
             train_stop, test_stop = train_start + len(y), test_start + len(y_t)
             classes = tuple(y.unique().tolist())
-            made.append(
+            tasks_made.append(
                 Task(np.arange(train_start, train_stop), np.arange(test_start, test_stop), classes)
             )
             train_start, test_start = train_stop, test_stop
-        seen = [c for task in made for c in task.classes]
+        seen = [c for task in tasks_made for c in task.classes]
         outputs = max(seen) + 1
         inputs = x_train[0].numel()
         return cls(
@@ -138,7 +138,7 @@ class Benchmark:
             scenario="class" if len(set(seen)) == len(seen) else "domain",
             train=Pool(x_train, y_train, whiten),
             test=Pool(x_test, y_test, whiten),
-            tasks=tuple(made),
+            tasks=tuple(tasks_made),
             model=model or (lambda: mlp(outputs, inputs)),
             offline_iterations=offline_iterations,
         )

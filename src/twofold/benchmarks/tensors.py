@@ -20,26 +20,26 @@ def checked(name: str, tasks: Sequence[Sequence[Tensor]]) -> list[Parts]:
     tasks = _list(tasks, f"benchmark {name!r} needs a list of tasks")
     if not tasks:
         raise UserError(f"benchmark {name!r} needs at least one task")
-    made: list[Parts] = []
+    parts_of_tasks: list[Parts] = []
     first: Tensor | None = None
     for number, task in enumerate(tasks, 1):
-        where = f"benchmark {name!r}, task {number}"
+        place = f"benchmark {name!r}, task {number}"
         wanted = (
-            f"{where}: a task has four tensors, training inputs and labels, then test inputs and "
+            f"{place}: a task has four tensors, training inputs and labels, then test inputs and "
             "labels"
         )
         parts = _list(task, wanted)
         if len(parts) != 4:
             raise UserError(f"{wanted}, not {len(parts)}")
-        x_train, y_train, x_test, y_test = (_tensor(part, where) for part in parts)
+        x_train, y_train, x_test, y_test = (_tensor(part, place) for part in parts)
         x_train, x_test = (x.float() if x.is_floating_point() else x for x in (x_train, x_test))
         first = x_train if first is None else first
         for x, y, part in ((x_train, y_train, "training"), (x_test, y_test, "test")):
             wrong = _wrong(x, y, part) or _unlike(x, first, part)
             if wrong is not None:
-                raise UserError(f"{where}: {wrong}")
-        made.append((x_train, y_train.long(), x_test, y_test.long()))
-    return made
+                raise UserError(f"{place}: {wrong}")
+        parts_of_tasks.append((x_train, y_train.long(), x_test, y_test.long()))
+    return parts_of_tasks
 
 
 def _list(given: Any, wanted: str) -> list[Any]:

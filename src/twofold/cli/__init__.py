@@ -64,11 +64,11 @@ def _stoppable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    usual = signal.signal(signal.SIGTERM, stop)
+    handler = signal.signal(signal.SIGTERM, stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, usual)
+        signal.signal(signal.SIGTERM, handler)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -85,8 +85,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             args = _parser().parse_args(argv)
             code: int | None = args.act(args)
     except UserError as error:
-        said = "\n".join(map(inert, str(error).split("\n")))
-        print(f"twofold: {said}", file=sys.stderr)
+        message = "\n".join(map(inert, str(error).split("\n")))
+        print(f"twofold: {message}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
         print("twofold: stopped; what is finished is kept", file=sys.stderr)

@@ -22,12 +22,12 @@ FILTERS = [each for each in options(Request).values() if not each.several and ea
 
 def groups_of(parser: Parser) -> Group:
     """Return a function that gives a parser one argument group per heading."""
-    made: dict[str, Any] = {}
+    groups: dict[str, Any] = {}
 
     def group(title: str) -> Any:
-        if title not in made:
-            made[title] = parser.add_argument_group(title)
-        return made[title]
+        if title not in groups:
+            groups[title] = parser.add_argument_group(title)
+        return groups[title]
 
     return group
 
@@ -97,9 +97,9 @@ def given_filters(args: argparse.Namespace, known: Iterable[Option]) -> dict[str
 
 def one_method(text: str) -> str:
     """Return the text of one method. A comma separates its options, so it cannot end it."""
-    several = re.split(r",(?![^(]*\))", text)
-    if len(several) > 1:
-        right = repeated("--method", [method.strip() for method in several])
+    methods = re.split(r",(?![^(]*\))", text)
+    if len(methods) > 1:
+        right = repeated("--method", [method.strip() for method in methods])
         raise UserError(f"--method takes one method: write {right}")
     return text
 
@@ -131,10 +131,10 @@ def given_own_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 def add_seeds(group: Any, help: str, count_help: str) -> None:
     """Add `--seed N,N,...` and `--seeds N`, of which one may be given."""
-    either = group.add_mutually_exclusive_group()
-    seed: Any = either.add_argument("--seed", metavar="N,N,...", action="append", help=help)
+    choice = group.add_mutually_exclusive_group()
+    seed: Any = choice.add_argument("--seed", metavar="N,N,...", action="append", help=help)
     seed.reader = _reader(options(Request)["seed"])
-    either.add_argument("--seeds", metavar="N", help=count_help)
+    choice.add_argument("--seeds", metavar="N", help=count_help)
 
 
 def seed_count(args: argparse.Namespace) -> int | None:

@@ -50,10 +50,10 @@ class Parser(argparse.ArgumentParser):
         place = words.index(extra)
         option, first = ["", "", *words[:place]][-2:]
         values = [first, *takewhile(lambda word: not word.startswith("-"), words[place:])]
-        taken, listed = self._option_string_actions.get(option), ",".join(values)
-        if _reads(taken, listed):
+        action, listed = self._option_string_actions.get(option), ",".join(values)
+        if _reads(action, listed):
             return f"write {option} {listed}"
-        if taken and taken.metavar == "METHOD":
+        if action and action.metavar == "METHOD":
             return f"write {shlex.join(word for value in values for word in (option, value))}"
         return "write all names, such as METHOD, first"
 

@@ -83,10 +83,10 @@ def act(args: argparse.Namespace) -> int:
     if not args.runs.is_dir():
         raise no_runs(args.runs, "twofold run")
     store = Store(args.runs)
-    there = _all(store) if args.action == "verify" else _readable(store, args.action)
-    if not there:
+    stored = _all(store) if args.action == "verify" else _readable(store, args.action)
+    if not stored:
         raise no_runs(args.runs, "twofold run")
-    chosen = _named(_filtered(there, args), args)
+    chosen = _named(_filtered(stored, args), args)
     if args.action == "verify":
         return _verify(store, [found.place for found in chosen])
     if args.action == "remove":
@@ -178,9 +178,9 @@ def _export(chosen: list[Found], to: Path) -> int:
     from twofold.experiments.export import export
 
     added, size = export([found.place for found in chosen], to)
-    there = len(chosen) - added
-    already = f"; {there} {'was' if there == 1 else 'were'} there already" if there else ""
-    print(f"{counted(added, 'run')} exported to {to}, {size / 1e3:,.0f} KB{already}")
+    present = len(chosen) - added
+    remark = f"; {present} {'was' if present == 1 else 'were'} there already" if present else ""
+    print(f"{counted(added, 'run')} exported to {to}, {size / 1e3:,.0f} KB{remark}")
     return 0
 
 

@@ -67,9 +67,9 @@ def _add_run(actions: Any) -> None:
     parser.add_argument("study", metavar="STUDY", help="a study's name, or a TOML file")
     add_dry_run(parser)
     part = parser.add_argument_group("only a part of it")
-    several = "only these, with commas between them"
-    add_filters(part, AXES, several)
-    add_seeds(part, several, "its first N seeds")
+    explanation = "only these, with commas between them"
+    add_filters(part, AXES, explanation)
+    add_seeds(part, explanation, "its first N seeds")
     replaced = parser.add_argument_group(REPLACED)
     add_flags(lambda title: replaced, REPLACING)
     add_work_flags(parser)
@@ -108,7 +108,7 @@ def _chosen(args: argparse.Namespace) -> Study:
         study = study.seeded(seeds)
     if count:
         if count > len(study.seeds):
-            there = counted(len(study.seeds), "seed")
-            raise UserError(f"{study.name} has {there}, not {count}")
+            count_text = counted(len(study.seeds), "seed")
+            raise UserError(f"{study.name} has {count_text}, not {count}")
         study = study.seeded(study.seeds[:count])
     return study.replacing(replaced) if replaced else study

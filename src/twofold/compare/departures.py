@@ -133,7 +133,7 @@ def _same(config: Config) -> str:
 
 def _effect(pair: Pair, metric: str, result: Comparison) -> Effect:
     config, seeds = pair.code.config, tuple(pair.differences(metric))
-    less = Reductions.of(pair.code)
+    reductions = Reductions.of(pair.code)
     text, code = (sum(group.by_seed(metric)[s] for s in seeds) / len(seeds) for group in pair)
     return Effect(
         tuple(in_force(config)),
@@ -151,7 +151,7 @@ def _effect(pair: Pair, metric: str, result: Comparison) -> Effect:
         result.uncorrected,
         result.p,
         result.p_corrected,
-        bound=less.bound(metric),
+        bound=reductions.bound(metric),
         remarks=remarks_on(pair, metric),
         comparable=all(Reductions.of(group).comparable(metric) for group in pair),
         commands=(pair.text.command(), pair.code.command()),

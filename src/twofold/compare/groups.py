@@ -109,11 +109,11 @@ class Group:
 
 def groups(runs: Iterable[Run]) -> list[Group]:
     """Group runs that differ only in their seed, in the order of their first runs."""
-    alike: dict[str, list[Run]] = {}
+    members: dict[str, list[Run]] = {}
     for run in runs:
         config = dataclasses.replace(run.config, seed=0)
-        alike.setdefault(f"{config.profile} {config.identity(run.plugins)}", []).append(run)
-    return [Group(tuple(sorted(own, key=lambda run: run.config.seed))) for own in alike.values()]
+        members.setdefault(f"{config.profile} {config.identity(run.plugins)}", []).append(run)
+    return [Group(tuple(sorted(own, key=lambda run: run.config.seed))) for own in members.values()]
 
 
 def paired_differences(one: Group, other: Group, metric: str) -> dict[int, float]:

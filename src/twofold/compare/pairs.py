@@ -53,12 +53,12 @@ def pairs(shelf: Shelf) -> list[Pair]:
     """Return all groups with a routine that have a partner that is the same otherwise."""
     # A file that defines the routine does nothing to plain SGD; bf16 is audited against fp32.
     own = ("plugins", "eval_precision")
-    there: dict[str, list[Group]] = {}
+    by_essence: dict[str, list[Group]] = {}
     for group in shelf.groups():
-        there.setdefault(essence(group.config, own), []).append(group)
+        by_essence.setdefault(essence(group.config, own), []).append(group)
     found = []
     for routine in with_routines(shelf):
-        partners = there.get(essence(plain_config(routine.config), own), [])
+        partners = by_essence.get(essence(plain_config(routine.config), own), [])
         found += (
             [max((Pair(plain, routine) for plain in partners), key=_fitness)] if partners else []
         )
@@ -100,8 +100,8 @@ def _best(rivals: Sequence[Pair]) -> Pair:
     full = [pair for pair in rivals if not Reductions.of(pair.routine).training] or list(rivals)
     finals = {Setting.of(pair.plain.config): pair.plain.mean("avg") or 0.0 for pair in full}
     setting = max(finals, key=lambda s: (finals[s], s))
-    there = [pair for pair in full if Setting.of(pair.plain.config) == setting]
-    return min(there, key=lambda pair: (pair.common < FEWEST, *preference(pair.routine)))
+    same_setting = [pair for pair in full if Setting.of(pair.plain.config) == setting]
+    return min(same_setting, key=lambda pair: (pair.common < FEWEST, *preference(pair.routine)))
 
 
 def missing(group: Group) -> str:

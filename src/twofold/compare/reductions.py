@@ -81,11 +81,11 @@ def remarks_on(groups: Iterable[Group], metric: str) -> tuple[str, ...]:
 def changed_plugins(run: Run) -> list[str]:
     """Name the plugins that were changed since the run; nothing is known of a missing one."""
     loaded = map(executed_digest, run.config.plugins)  # the files of a store are not opened
-    now = zip(run.config.plugins, run.plugins, loaded, strict=False)
+    files = zip(run.config.plugins, run.plugins, loaded, strict=False)
     return [
         f"with a different version of {Path(file).name}"
-        for file, then, today in now
-        if today and today != then
+        for file, recorded, current in files
+        if current and current != recorded
     ]
 
 

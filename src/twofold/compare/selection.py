@@ -64,10 +64,15 @@ def essence(config: Config, apart: Iterable[str] = (*Setting._fields, *SMALLER))
 
 def preference(group: Group) -> tuple[object, ...]:
     """For sorting: full runs first, then those nearest to them, then those with more seeds."""
-    config, less = group.config, Reductions.of(group)
+    config, reductions = group.config, Reductions.of(group)
     size = (-(config.iterations or math.inf), -(config.tasks or math.inf))
-    training = (bool(less.training), *(size if less.training else ()))
-    evaluation = (not group.complete, not group.knows_min, bool(less.images), bool(less.precision))
+    training = (bool(reductions.training), *(size if reductions.training else ()))
+    evaluation = (
+        not group.complete,
+        not group.knows_min,
+        bool(reductions.images),
+        bool(reductions.precision),
+    )
     return bool(changed_plugins(group.runs[0])), *training, *evaluation, -len(group.runs)
 
 
@@ -82,17 +87,17 @@ class Shelf:
     """
 
     def __init__(self, found: Iterable[Group], curves: bool = True) -> None:
-        alike: dict[str, dict[int, Run]] = {}
+        by_seed: dict[str, dict[int, Run]] = {}
         for group in found:
-            apart = [] if Reductions.of(group).precision else ["eval_precision"]
+            ignored = [] if Reductions.of(group).precision else ["eval_precision"]
             if not curves and group.knows_min and not group.replaces_evaluated:
-                apart.append("eval_schedule")
+                ignored.append("eval_schedule")
             for run in group.runs:
-                own = alike.setdefault(f"{essence(run.config, apart)} {run.plugins}", {})
+                own = by_seed.setdefault(f"{essence(run.config, ignored)} {run.plugins}", {})
                 if run.config.seed not in own or run.config.eval_precision == "fp32":
                     own[run.config.seed] = run
         self._groups: dict[str, list[Group]] = {}
-        for seeds in alike.values():
+        for seeds in by_seed.values():
             group = Group(tuple(seeds[seed] for seed in sorted(seeds)))
             self._groups.setdefault(essence(group.config), []).append(group)
 
@@ -136,19 +141,19 @@ def choose(found: Found, plain: Sequence[str], usual: Setting) -> Choice | None:
     the highest mean of their final accuracies. Without any plain method it is the usual setting,
     or the one with the most runs.
     """
-    there = sorted({setting for own in found.values() for setting in own})
-    if not there:
+    settings = sorted({setting for own in found.values() for setting in own})
+    if not settings:
         return None
     finals = _finals(found, plain)
-    if len(there) == 1:
-        choice = Choice(there[0], "the only ones with runs")
+    if len(settings) == 1:
+        choice = Choice(settings[0], "the only ones with runs")
     elif finals:
         choice = _highest(finals, plain)
-    elif usual in there:
+    elif usual in settings:
         return Choice(usual, "the usual ones")
     else:
-        count = {s: sum(len(own[s].runs) for own in found.values() if s in own) for s in there}
-        choice = Choice(max(there, key=lambda s: count[s]), "those with the most runs")
+        count = {s: sum(len(own[s].runs) for own in found.values() if s in own) for s in settings}
+        choice = Choice(max(settings, key=lambda s: count[s]), "those with the most runs")
     if choice.setting != usual:
         choice = choice._replace(why=f"{choice.why} (usually {usual})")
     return choice
@@ -171,9 +176,9 @@ def _highest(finals: Mapping[Setting, Mapping[str, float]], plain: Sequence[str]
     methods = [method for method in plain if method in finals[best]]
     why = f"highest final accuracy of plain {' and '.join(methods)} among {len(rivals)} settings"
     for method in methods:
-        alone = max(finals, key=lambda s: (finals[s].get(method, -math.inf), s == best))
-        if alone != best:
-            why += f"; {method} alone ends highest with {alone}"
+        own_best = max(finals, key=lambda s: (finals[s].get(method, -math.inf), s == best))
+        if own_best != best:
+            why += f"; {method} alone ends highest with {own_best}"
     return Choice(best, why)
 
 
@@ -190,8 +195,8 @@ def one_setting(runs: Sequence[Run]) -> tuple[list[Run], str]:
     if not several or runs[0].config.benchmark not in Recipe.known:
         return list(runs), ""
     plain = sorted({group.objective for own in found.values() for group in own.values()})
-    usual = configure(runs[0].config.benchmark, "er", mode=runs[0].config.mode)
-    choice = choose(found, plain, Setting.of(usual))
+    default = configure(runs[0].config.benchmark, "er", mode=runs[0].config.mode)
+    choice = choose(found, plain, Setting.of(default))
     if choice is None:
         return list(runs), ""
     chosen = [run for run in runs if Setting.of(run.config) == choice.setting]
@@ -219,10 +224,10 @@ def select_runs(
     found = [alike for run in placed if (alike := _under(run, profile))]
     if not found:
         command = run_command(methods or ["er"], benchmark, mode, profile)
-        there = sorted({", ".join(_place(run.config)) for run in runs}) or ["none at all"]
+        places = sorted({", ".join(_place(run.config)) for run in runs}) or ["none at all"]
         raise UserError(
             f"no runs of {benchmark}, {mode}, {profile}: train them with `{command}` "
-            f"(there are {'; '.join(there)})"
+            f"(there are {'; '.join(places)})"
         )
     if methods:
         wanted = [canonical(method, benchmark, profile) for method in methods]
@@ -253,8 +258,8 @@ def method_groups(runs: Sequence[Run]) -> list[Group]:
         raise UserError("a figure needs at least one run")
     _check_alike(runs, ("benchmark", "mode", "profile"), "the runs")
     # The optimiser comes first, since its own learning rate and momentum follow from it.
-    further = own_settings(run.config for run in runs)
-    known = ("optimizer", *runs[0].config.decisive(), "plugins", *further)
+    own_names = own_settings(run.config for run in runs)
+    known = ("optimizer", *runs[0].config.decisive(), "plugins", *own_names)
     decisive = [name for name in known if name not in ("seed", "settings", *SMALLER)]
     methods: dict[str, list[Group]] = {}
     for group in sorted(groups(runs), key=preference):
@@ -286,12 +291,12 @@ def _under(run: Run, profile: str) -> Run | None:
         )
     except UserError:  # a component that is not available here
         return None
-    usual = profiles.find(profile, config.benchmark, method)
+    defaults = profiles.find(profile, config.benchmark, method)
     own = [each for each in profiles.departures().values() if not each.components]
-    settings = {each.option: each.text for each in own} | usual.settings
+    settings = {each.option: each.text for each in own} | defaults.settings
     if any(getattr(config, name) != value for name, value in settings.items()):
         return None
-    alike = dataclasses.replace(config, profile=profile, method=method.text(usual.components))
+    alike = dataclasses.replace(config, profile=profile, method=method.text(defaults.components))
     return dataclasses.replace(run, config=alike)
 
 

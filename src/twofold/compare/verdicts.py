@@ -244,31 +244,33 @@ def _objection(
 def _finding(verdict: Verdict, side: str, objection: str) -> str:
     """Return what the data allow to say, in plain words."""
     metric, seeds = verdict.metric.upper(), counted(len(verdict.seeds), "seed")
-    what = f"{verdict.objective}'s {metric}"
+    subject = f"{verdict.objective}'s {metric}"
     effect = f"{signed(verdict.effect)} points"
     if len(verdict.seeds) < FEWEST:
         return (
-            f"{seeds} in common: too few to show an effect of {verdict.routine} on {what} "
+            f"{seeds} in common: too few to show an effect of {verdict.routine} on {subject} "
             f"(so far {effect})."
         )
     if verdict.interval is None:
         if abs(verdict.effect) < NOTHING:
-            return f"{verdict.routine} left {what} exactly as it was with each of {seeds}."
-        return f"{what} differs by {effect} with each of {seeds}: there is no spread to test it by."
+            return f"{verdict.routine} left {subject} exactly as it was with each of {seeds}."
+        return (
+            f"{subject} differs by {effect} with each of {seeds}: there is no spread to test it by."
+        )
     allowed = " to ".join(map(signed, verdict.interval))
     if verdict.outcome == "equivalent":
         return (
-            f"{verdict.routine} leaves {what} as it is, within {verdict.margin:g} points: {effect} "
-            f"on average over {seeds}, and {allowed} are compatible with the data."
+            f"{verdict.routine} leaves {subject} as it is, within {verdict.margin:g} points: "
+            f"{effect} on average over {seeds}, and {allowed} are compatible with the data."
         )
     if verdict.outcome == "undecided":
         return (
-            f"Undecided: the effect of {verdict.routine} on {what} is {effect} on average over "
+            f"Undecided: the effect of {verdict.routine} on {subject} is {effect} on average over "
             f"{seeds}, and {allowed} are compatible with the data. {_needed(verdict)}"
         )
     verb = "raises" if verdict.effect > 0 else "lowers"
     text = (
-        f"{verdict.routine} {verb} {what}: {effect} on average over {seeds}, and {allowed} are "
+        f"{verdict.routine} {verb} {subject}: {effect} on average over {seeds}, and {allowed} are "
         "compatible with the data."
     )
     if verdict.margin and max(map(abs, verdict.interval)) <= verdict.margin:
@@ -311,11 +313,11 @@ def _reservations(verdict: Verdict, pair: Pair) -> Iterator[str]:
             f"This is about the trained weights; for the evaluated ones, which {verdict.routine} "
             f"puts in their place, the difference is {signed(verdict.evaluated)} points."
         )
-    less = Reductions.of(pair.routine)
+    reductions = Reductions.of(pair.routine)
     remarks = remarks_on(pair, verdict.metric)
     if remarks:
         yield f"From smaller runs: {', '.join(remarks)}."
-    if bound := less.bound(verdict.metric):
+    if bound := reductions.bound(verdict.metric):
         yield f"Both MINs are upper bounds ({bound} only), so their difference is rough."
     diverged = sum(
         bool(run.summary["diverged"])

@@ -50,8 +50,8 @@ def load(name: str, copy: Copy, decode: Callable[[], Dataset]) -> Dataset:
         with locked(_beside(entry, "lock")):
             dataset = _read(entry)  # a different process may have decoded it meanwhile
             if dataset is None:
-                again = ": the decoded copy is damaged" if entry.exists() else ""
-                print(f"decoding {name} from {copy.where}{again}", file=sys.stderr)
+                reason = ": the decoded copy is damaged" if entry.exists() else ""
+                print(f"decoding {name} from {copy.where}{reason}", file=sys.stderr)
                 _write(entry, decode())
                 dataset = _read(entry)
     except OSError as error:

@@ -71,6 +71,6 @@ def digest(dataset: Dataset) -> str:
         for array in (split.images, split.labels, split.coarse):
             if array is not None:
                 sha.update(f"{array.shape}".encode())
-                little = array.dtype.newbyteorder("<")
-                sha.update(np.ascontiguousarray(array, dtype=little).data)
+                little_endian = array.dtype.newbyteorder("<")
+                sha.update(np.ascontiguousarray(array, dtype=little_endian).data)
     return sha.hexdigest()

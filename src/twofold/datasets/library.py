@@ -129,15 +129,15 @@ def _reading(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        what = error.filename or place
-        raise UserError(f"cannot read {what}: {error.strerror or error}") from error
+        name = error.filename or place
+        raise UserError(f"cannot read {name}: {error.strerror or error}") from error
 
 
 def _missing(source: Source, folder: Path | None) -> UserError:
     if folder is None:
-        where = " or ".join(str(place) for place in _places())
+        places = " or ".join(str(place) for place in _places())
     else:
-        where = str(folder) if folder.is_dir() else f"{folder} (which is not a folder)"
+        places = str(folder) if folder.is_dir() else f"{folder} (which is not a folder)"
     option = "" if folder is None else f" --data {folder}"
     remedy = source.origin or f"`twofold data get {source.name}{option}` puts it there"
-    return MissingDataError(f"no {source.title} in {where}: expected {source.files}; {remedy}")
+    return MissingDataError(f"no {source.title} in {places}: expected {source.files}; {remedy}")

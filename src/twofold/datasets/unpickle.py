@@ -72,9 +72,9 @@ class _Unpickler(pickle.Unpickler):
         known = module.replace("numpy._core", "numpy.core", 1), name
         if known not in _ALLOWED:
             # The name may contain any characters, and the message must stay on one line.
-            said = f"{module}.{name}".encode("unicode_escape").decode()
+            label = f"{module}.{name}".encode("unicode_escape").decode()
             raise UserError(
-                f"{self._where}: holds {said}: refused, a data pickle may hold only numpy arrays"
+                f"{self._where}: holds {label}: refused, a data pickle may hold only numpy arrays"
             )
         return _Call(_ALLOWED[known])
 

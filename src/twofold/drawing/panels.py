@@ -109,11 +109,11 @@ class Stack:
             axes.tick_params(labelbottom=True)
             _mark(axes, [0])
             for place, one in enumerate(series):
-                near = one.curve.between(switch, min(switch + reach, end))
+                section = one.curve.between(switch, min(switch + reach, end))
                 # Methods often agree: a thinner line does not hide those drawn before it.
                 style = one.style | {"linewidth": max(1.2 - 0.25 * place, 0.7)}
-                sparse = {"marker": "o", "markersize": 2} if len(near.x) < ZOOM / 4 else {}
-                _draw_curve(axes, near, switch, style | sparse, len(series))
+                sparse = {"marker": "o", "markersize": 2} if len(section.x) < ZOOM / 4 else {}
+                _draw_curve(axes, section, switch, style | sparse, len(series))
 
     def _draw_share(self, axes: Axes, series: Sequence[Series]) -> None:
         width, bins = self.timeline.bin_width, self.timeline.bins()
@@ -137,14 +137,14 @@ def stacks_figure(
 
     notes: sentences below the figure.
     """
-    everything = [one for series in stacks.values() for one in series]
+    all_series = [one for series in stacks.values() for one in series]
     count = len(stacks)
     width = SINGLE if count == 1 else max(DOUBLE, DOUBLE / 3 * count)
     stack = Stack(
         timeline,
-        accuracy_limits(everything, timeline),
+        accuracy_limits(all_series, timeline),
         width / count,
-        zoom_reach(everything, timeline),
+        zoom_reach(all_series, timeline),
         zoomed=zoomed,
         share=share,
     )
@@ -155,7 +155,7 @@ def stacks_figure(
             if title:
                 part.suptitle(title, fontsize=LARGE, fontweight="bold")
             stack.draw(part, series)
-        explain(figure, everything, notes)
+        explain(figure, all_series, notes)
     return figure
 
 

@@ -43,10 +43,10 @@ class Evaluator:
     ) -> None:
         self._pool, self._tasks = benchmark.test, benchmark.tasks
         self._size, self._seed = size, seed
-        few = self._pool.batch(self._tasks[0].test[:2]).x
-        net.examine(few)
-        self._exact = exact(net, few)
-        self._copy = None if precision == "fp32" else rounded(net, few, self._exact)
+        sample_images = self._pool.batch(self._tasks[0].test[:2]).x
+        net.examine(sample_images)
+        self._exact = exact(net, sample_images)
+        self._copy = None if precision == "fp32" else rounded(net, sample_images, self._exact)
         self._precision: Precision = precision
         self.audit = Audit()
         self.choice: dict[str, Any] = {}  # of the precision, with the times that decided it
@@ -63,8 +63,8 @@ class Evaluator:
         """Take the faster precision on some of the run's own images."""
         seconds: dict[Precision, float] = {}
         if self._copy is not None:
-            few = torch.arange(min(len(self._rows(0)), 2 * self._copy.chunk))
-            seconds = times(self._copy, self._exact, self._part(0, few)[0])
+            rows = torch.arange(min(len(self._rows(0)), 2 * self._copy.chunk))
+            seconds = times(self._copy, self._exact, self._part(0, rows)[0])
         self._precision = min(seconds, key=seconds.__getitem__, default="fp32")
         self.choice = {"precision": self._precision, "seconds": seconds}
 
@@ -112,8 +112,8 @@ class Evaluator:
             least = count + 1 if math.isinf(accuracy) else round(accuracy / 100 * count)
             correct = self._correct(task, scores, least)
             # In single precision, as `_accuracy` computes it.
-            now = float(torch.tensor(float(correct)) / count * 100)
-            results.append(accuracy if correct >= least else now)
+            current = float(torch.tensor(float(correct)) / count * 100)
+            results.append(accuracy if correct >= least else current)
         return lowest.new_tensor(results)
 
     def _correct(self, task: int, scores: Scores, least: int) -> int:

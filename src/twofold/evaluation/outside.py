@@ -133,10 +133,10 @@ class OutsideEvaluator:
                 self._known.clear()  # the next model may be a different one, which fits
                 if isinstance(error, UserError):
                     raise
-                said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+                message = (str(error).strip().splitlines() or [type(error).__name__])[0]
                 raise UserError(
                     f"the model can't be evaluated on test set {test.name!r}, with inputs of shape "
-                    f"{list(x.shape)}: {said}"
+                    f"{list(x.shape)}: {message}"
                 ) from error
 
     def _predictor(self, role: str, module: Any, sets: Sequence[TestSet]) -> Predictor | None:
@@ -199,9 +199,9 @@ def _check_size(then: dict[str, torch.Size], now: dict[str, torch.Size]) -> None
         return
     different = (name for name in (*then, *now) if then.get(name) != now.get(name))
     name = next(different)
-    was, has = (list(shapes[name]) if name in shapes else "none" for shapes in (then, now))
+    old, new = (list(shapes[name]) if name in shapes else "none" for shapes in (then, now))
     raise UserError(
-        f"the model changed its size: {name!r} was of shape {was} and is {has} now. For a model "
+        f"the model changed its size: {name!r} was of shape {old} and is {new} now. For a model "
         "that grows, give functions of the model instead of test sets"
     )
 

@@ -79,7 +79,7 @@ class Schedule:
 
 
 def _wrong(text: str) -> UserError:
-    said = text if len(text) <= 40 else f"{text[:37]}..."
+    shown = text if len(text) <= 40 else f"{text[:37]}..."
     return UserError(
-        f"eval schedule must be every, every:10, dense:100:10 or exact-min, not {said!r}"
+        f"eval schedule must be every, every:10, dense:100:10 or exact-min, not {shown!r}"
     )

@@ -195,9 +195,11 @@ def _length(name: str, dataset: Any) -> int:
 def _pair(name: str, batch: Any) -> Pair:
     """Return inputs and labels, checked."""
     if not isinstance(batch, tuple | list) or len(batch) != 2:
-        what = f"{len(batch)} parts" if isinstance(batch, tuple | list) else type(batch).__name__
+        description = (
+            f"{len(batch)} parts" if isinstance(batch, tuple | list) else type(batch).__name__
+        )
         raise UserError(
-            f"test set {name!r}: an example is an input and a label, not {what}; "
+            f"test set {name!r}: an example is an input and a label, not {description}; "
             "for anything else, give a function of the model that returns a number"
         )
     x, y = batch

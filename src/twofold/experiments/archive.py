@@ -99,10 +99,10 @@ class Archive:
             self.folder.mkdir(parents=True, exist_ok=True)
         with writing(self.folder), locked(self.folder / ".lock"):
             self._finish()
-            there = {identity_of(name) for name in self._there()}
+            identities = {identity_of(name) for name in self._there()}
             new: dict[str, Entry] = {}
             for entry in entries:
-                if entry.identity not in there:
+                if entry.identity not in identities:
                     new.setdefault(entry.identity, entry)
             if new:
                 self._write(list(new.values()))
@@ -186,13 +186,13 @@ class Archive:
 
     def _finish(self) -> None:
         """Move the files of an addition into place, and remove the remains of a killed one."""
-        waiting = self.folder / NEXT
-        if waiting.is_dir() and not waiting.is_symlink():
+        successor = self.folder / NEXT
+        if successor.is_dir() and not successor.is_symlink():
             for name in (MARK, CURVES, RUNS, CHECKSUMS):
                 with contextlib.suppress(FileNotFoundError):
-                    (waiting / name).rename(self.folder / name)
+                    (successor / name).rename(self.folder / name)
             sync_names(self.folder)
-            waiting.rmdir()
+            successor.rmdir()
         for left in self.folder.glob(f"{NEXT}-*"):
             shutil.rmtree(left, ignore_errors=True)
 
@@ -227,8 +227,8 @@ def is_archive(folder: Path) -> bool:
 
 def _find(folder: Path, name: str) -> Path:
     """Return the path of a file, which may not have been moved into place yet."""
-    waiting = folder / NEXT / name
-    return waiting if waiting.exists() else folder / name
+    candidate = folder / NEXT / name
+    return candidate if candidate.exists() else folder / name
 
 
 class _ChangedError(Exception):

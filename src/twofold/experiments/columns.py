@@ -43,8 +43,8 @@ class StoredColumns(Mapping[str, Array]):
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._columns:
-            there = ", ".join(self._columns)
-            raise MissingColumnError(f"{self._where} has no column {name!r}: there are {there}")
+            names = ", ".join(self._columns)
+            raise MissingColumnError(f"{self._where} has no column {name!r}: there are {names}")
         return self._columns[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -103,7 +103,8 @@ def checked(columns: dict[str, Array], summary: Mapping[str, Any], where: str) -
     tasks = len(summary.get("accuracy_after_task", ())) or None
     for kind in kinds & KINDS:
         own = [name for name in columns if name.rpartition("_")[0] == kind]
-        whole = "raw" in kind or len(own) == (tasks or len(own))
+        past = tasks and tasks - ("lowest" in kind)  # the last task has no later one
+        whole = "raw" in kind or len(own) in (past or len(own), tasks)
         if not whole or own != [f"{kind}_{k + 1}" for k in range(len(own))]:
             raise WrongContentError(f"{where}: the columns {kind}_K are not those of {tasks} tasks")
         values = np.stack([np.asarray(columns[name], np.float64) for name in own])
@@ -134,5 +135,5 @@ def _counts_up(task: Array, tasks: int | None) -> bool:
 def unreadable(file: Path, error: BaseException) -> UserError:
     if isinstance(error, UserError):
         return error
-    said = " ".join(str(error).split()) or type(error).__name__
-    return WrongContentError(f"{file} can't be read: {inert(said)[:200]}")
+    message = " ".join(str(error).split()) or type(error).__name__
+    return WrongContentError(f"{file} can't be read: {inert(message)[:200]}")

@@ -106,8 +106,8 @@ class Config(Request):
         that neither this process nor a plugin has.
         """
         given: Any = {"mode": self.mode, "seed": self.seed, "profile": self.profile}
-        usual = None if self.own else self._usual(given)
-        if usual is None:
+        defaults = None if self.own else self._usual(given)
+        if defaults is None:
             return None
         words = ["twofold", "run", self.benchmark, self.method]
         for name, each in options(Config).items():
@@ -118,7 +118,7 @@ class Config(Request):
                 words += _seed_words(seeds or [self.seed])
             elif each.several:
                 words += [word for one in value for word in (each.flag_text, str(one))]
-            elif name in given or (name not in WHAT and value != getattr(usual, name)):
+            elif name in given or (name not in WHAT and value != getattr(defaults, name)):
                 words += [each.flag_text, *([] if value is True else [str(value)])]
         return shlex.join(words)
 
@@ -210,14 +210,14 @@ def configure(benchmark: str | Benchmark, method: str | Method | Component, **gi
 def _optimizer_settings(settings: dict[str, Any], chosen: dict[str, Any]) -> dict[str, Any]:
     """Return all that was chosen, with learning rate and momentum from the optimiser's text."""
     choice = optimizers.read(settings["optimizer"])
-    usual = choice.usual()
+    defaults = choice.usual()
     for name, key in (("lr", "lr"), ("momentum", choice.momentum_name)):
-        if key in choice.given and chosen.get(name, usual[name]) != usual[name]:
+        if key in choice.given and chosen.get(name, defaults[name]) != defaults[name]:
             raise UserError(
-                f"the {name} is set twice: {usual[name]:g} in {settings['optimizer']!r}, and "
+                f"the {name} is set twice: {defaults[name]:g} in {settings['optimizer']!r}, and "
                 f"{chosen[name]:g}"
             )
-    merged = usual | chosen | {"optimizer": str(choice.settled())}
+    merged = defaults | chosen | {"optimizer": str(choice.settled())}
     choice.check_momentum((settings | merged)["momentum"])
     return merged
 

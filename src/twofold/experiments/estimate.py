@@ -188,8 +188,8 @@ class Estimator:
 def slow_precision(configs: Iterable[Config], data: Path | None) -> list[str]:
     """Return a line for each benchmark whose runs ask for bf16 and are slower in it."""
     estimator, lines = Estimator(data), []
-    asked = {each.benchmark: each for each in configs if each.eval_precision == "bf16"}
-    for config in asked.values():
+    requests = {each.benchmark: each for each in configs if each.eval_precision == "bf16"}
+    for config in requests.values():
         ratio = estimator.slowdown(config)
         if ratio > NOTICEABLE:
             lines.append(
@@ -201,11 +201,11 @@ def slow_precision(configs: Iterable[Config], data: Path | None) -> list[str]:
 
 def seconds_left(configs: Sequence[Config], store: Store, data: Path | None) -> list[float | None]:
     """Return the seconds of each run on one core; None for those that are in the store."""
-    there = {identity_of(folder.name) for folder in store.folders()}
+    identities = {identity_of(folder.name) for folder in store.folders()}
     estimator = Estimator(data)
 
     def done(config: Config) -> bool:
-        if config.identity() not in there:
+        if config.identity() not in identities:
             return False
         return config.keep_weights == "none" or store.find(config) is not None  # with its weights
 

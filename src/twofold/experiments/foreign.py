@@ -49,7 +49,7 @@ def describe(
     if when.exact_min:
         raise UserError("exact-min is for twofold's own training: write dense:100:10, for instance")
     checked["eval_schedule"] = when.text
-    options_given, further = _divided(settings or {})
+    options_given, own_settings = _divided(settings or {})
     defaults = {name: each.default for name, each in options(Options).items()} | UNSTATED
     text = canonical(method.strip(), benchmark, str(defaults["profile"]))
     config = Config(
@@ -57,7 +57,7 @@ def describe(
         method=text,
         components=components_of(text),
         own=own,
-        settings=further,
+        settings=own_settings,
         **(defaults | checked | options_given),
     )
     check_config(config)
@@ -86,17 +86,17 @@ def _divided(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any
     """Return the settings that are options of twofold, checked, and all others."""
     if not isinstance(settings, Mapping):
         raise UserError(f'settings are a mapping such as {{"lr": 0.1}}, not {shown(settings)}')
-    ours: dict[str, Any] = {}
-    further: dict[str, Any] = {}
+    known_options: dict[str, Any] = {}
+    own_settings: dict[str, Any] = {}
     for name, value in settings.items():
         if not isinstance(name, str) or not name:
             raise UserError(f"the name of a setting must be text, not {shown(name)}")
         if name in KNOWN:
-            ours[name] = KNOWN[name].value(value)
+            known_options[name] = KNOWN[name].value(value)
         else:
             check_setting(name)
-            further[name] = _plain(name, value)
-    return ours, further
+            own_settings[name] = _plain(name, value)
+    return known_options, own_settings
 
 
 def _plain(name: str, value: Any) -> Any:

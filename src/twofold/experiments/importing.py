@@ -108,8 +108,8 @@ def _read_table(file: Path) -> pd.DataFrame:
     except OSError as error:
         raise UserError(f"can't read {file}: {error.strerror or error}") from None
     except Exception as error:  # pandas raises many kinds
-        said = (str(error).strip().splitlines() or [""])[0]
-        raise UserError(f"{file} is not a table that can be read: {said}") from None
+        message = (str(error).strip().splitlines() or [""])[0]
+        raise UserError(f"{file} is not a table that can be read: {message}") from None
     if table.empty:
         raise UserError(f"{file} has no rows")
     return table.rename(columns=lambda name: str(name).strip())
@@ -248,19 +248,21 @@ def _widened(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return a long table as a wide one, and its columns of values in the order of tasks."""
     index = [name for name in (learned, step) if name is not None]
-    twice = table.duplicated([*index, test])
-    if twice.any():
-        row = table[twice].iloc[0]
+    duplicates = table.duplicated([*index, test])
+    if duplicates.any():
+        row = table[duplicates].iloc[0]
         raise UserError(f"{file} has two values of {row[test]!r} at iteration {row[step]}")
-    wide = table.pivot(index=index, columns=test, values=value)
+    table_of_sets = table.pivot(index=index, columns=test, values=value)
     rows = table[index].drop_duplicates()  # in the order of the file
-    wide = wide.loc[list(rows.itertuples(index=False, name=None)) if learned else rows[step]]
-    wide.columns = [str(name) for name in wide.columns]
+    table_of_sets = table_of_sets.loc[
+        list(rows.itertuples(index=False, name=None)) if learned else rows[step]
+    ]
+    table_of_sets.columns = [str(name) for name in table_of_sets.columns]
     tests = list(dict.fromkeys(map(str, table[test])))
     tasks = list(dict.fromkeys(map(str, table[learned]))) if learned is not None else []
     if tasks and {*tasks} <= {*tests}:
         tests = [*tasks, *(name for name in tests if name not in tasks)]
-    return wide.reset_index(), list(columns or tests)
+    return table_of_sets.reset_index(), list(columns or tests)
 
 
 def _value_columns(

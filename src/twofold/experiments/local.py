@@ -99,16 +99,18 @@ class _Pool:
         return [c for c, worker in self._workers.items() if worker.index is not None]
 
     def _hire(self, device: str | None) -> None:
-        ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_work, args=(theirs, *self._arguments), daemon=True)
+        own_end, worker_end = self._context.Pipe()
+        process = self._context.Process(
+            target=_work, args=(worker_end, *self._arguments), daemon=True
+        )
         # This process handles Ctrl-C. A new process inherits the blocked signals from its start.
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         try:
             process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-        theirs.close()
-        self._workers[ours] = _Worker(process, device, _log_of(self._store, process.pid))
+        worker_end.close()
+        self._workers[own_end] = _Worker(process, device, _log_of(self._store, process.pid))
 
     def _dismiss(self, connection: Connection) -> None:
         worker = self._workers.pop(connection)

@@ -100,8 +100,8 @@ def reductions(configs: Sequence[Config]) -> list[Reduction]:
     least, tasks = found[-1], max(map(_tasks, configs))
     while tasks > 2:
         tasks = (tasks + 1) // 2
-        fewer = dataclasses.replace(least, tasks=tasks, exactness="MIN and AVG of fewer tasks")
-        found.append(fewer)
+        reduction = dataclasses.replace(least, tasks=tasks, exactness="MIN and AVG of fewer tasks")
+        found.append(reduction)
     return found
 
 

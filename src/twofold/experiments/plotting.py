@@ -87,8 +87,10 @@ def seed_words(counts: Mapping[str, int]) -> str:
     most = max(counts.values())
     if most == 1:
         return "one seed"
-    fewer = [f"{name} {count}" for name, count in counts.items() if count < most]
-    return f"mean ± standard error over {most} seeds" + (f" ({', '.join(fewer)})" if fewer else "")
+    counts_text = [f"{name} {count}" for name, count in counts.items() if count < most]
+    return f"mean ± standard error over {most} seeds" + (
+        f" ({', '.join(counts_text)})" if counts_text else ""
+    )
 
 
 def _shared(runs: Sequence[Run], name: str) -> str:

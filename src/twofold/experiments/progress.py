@@ -84,12 +84,12 @@ class Display:
 
     def progressed(self, index: int, progress: TrainingProgress) -> None:
         done, total = progress.iteration, progress.iterations
-        where = f"task {progress.task}, {done}/{total}, {progress.accuracy:.1f}%"
-        self._progress.update(self._bars[index], completed=done, total=total, where=where)
+        state = f"task {progress.task}, {done}/{total}, {progress.accuracy:.1f}%"
+        self._progress.update(self._bars[index], completed=done, total=total, where=state)
         self._show()
         if self._lines and time.monotonic() - self._spoken[index] >= LINE_EVERY:
             self._spoken[index] = time.monotonic()
-            self._say(index, where)
+            self._say(index, state)
 
     def finished(self, index: int, finished: Finished) -> None:
         self.folders[index] = finished.folder
@@ -131,10 +131,10 @@ class Display:
         self._count()
 
     def _count(self) -> None:
-        where = f"{self._done} done, {len(self._bars)} running"
+        state = f"{self._done} done, {len(self._bars)} running"
         if self.failures:
-            where += f", {len(self.failures)} failed"
-        self._progress.update(self._all, where=where)
+            state += f", {len(self.failures)} failed"
+        self._progress.update(self._all, where=state)
         self._show(at_once=True)
 
     def _show(self, at_once: bool = False) -> None:

@@ -93,16 +93,19 @@ def _interrupts_put_off() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    heard: list[int] = []
+    signals_received: list[int] = []
     signals = (signal.SIGINT, signal.SIGTERM)
-    usual = [signal.signal(each, lambda number, frame: heard.append(number)) for each in signals]
+    handlers = [
+        signal.signal(each, lambda number, frame: signals_received.append(number))
+        for each in signals
+    ]
     try:
         yield
     finally:
-        for each, handler in zip(signals, usual, strict=True):
+        for each, handler in zip(signals, handlers, strict=True):
             signal.signal(each, handler)
-    if heard:
-        signal.raise_signal(signal.Signals(heard[0]))
+    if signals_received:
+        signal.raise_signal(signal.Signals(signals_received[0]))
 
 
 def _probe(address: str) -> None:

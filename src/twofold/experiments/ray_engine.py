@@ -106,10 +106,10 @@ class RayEngine:
 
     def room(self, there: dict[str, float]) -> int:
         """Return how many tasks may be submitted to a cluster with these resources."""
-        at_once = there.get("CPU", 0.0)
+        cores = there.get("CPU", 0.0)
         if self.gpus_per_run:
-            at_once = min(at_once, there.get("GPU", 0.0) / self.gpus_per_run)
-        room = QUEUED * max(1, int(at_once))
+            cores = min(cores, there.get("GPU", 0.0) / self.gpus_per_run)
+        room = QUEUED * max(1, int(cores))
         return room if self.workers is None else min(room, self.workers)
 
 
@@ -235,10 +235,12 @@ class _Study:
         self._head, self._cluster = _Head(), _Cluster()
         self._began, self._moving = time.monotonic(), False
         # The board is on this process's node, since other nodes may be lost.
-        beside = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        affinity = NodeAffinitySchedulingStrategy(
+            ray.get_runtime_context().get_node_id(), soft=False
+        )
         board: Any = ray.remote(_Board)
         self._board = board.options(
-            num_cpus=0, max_restarts=-1, scheduling_strategy=beside
+            num_cpus=0, max_restarts=-1, scheduling_strategy=affinity
         ).remote()
         self._news = self._board.take.remote()
         self._task = ray.remote(
@@ -282,8 +284,10 @@ class _Study:
             self._attempts[index] += 1
             write = functools.partial(_write, self._board, index, self._attempts[index])
             node = self._fit_node() if self._unfit else None
-            there = "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=False)
-            start = self._task.options(scheduling_strategy=there)
+            strategy = (
+                "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=False)
+            )
+            start = self._task.options(scheduling_strategy=strategy)
             task = start.remote(self._errand, self._placed(config), config.identity(), write)
             self._pending[task] = index
             if node is not None:
@@ -295,8 +299,8 @@ class _Study:
         fit = [node for node in nodes if node not in self._unfit]
         if not fit:
             raise UserError(f"no Ray node has the data: {'; '.join(self._unfit.values())}")
-        taken = Counter(self._places.get(task) for task in self._pending)
-        return str(min(fit, key=lambda node: taken[node]))
+        counts = Counter(self._places.get(task) for task in self._pending)
+        return str(min(fit, key=lambda node: counts[node]))
 
     def _placed(self, config: Config) -> Config:
         """Place a run on the GPU, if it has a share of one. Ray shows a task only its own GPU."""

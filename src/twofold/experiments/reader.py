@@ -39,8 +39,8 @@ def config_of(content: Any) -> Config:
         check_config(config)
         _check_method(config)
     except (TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
-        said = str(error) if isinstance(error, UserError) else "it is no configuration"
-        raise WrongContentError(f"{CONFIG}: {said}"[:300]) from None
+        message = str(error) if isinstance(error, UserError) else "it is no configuration"
+        raise WrongContentError(f"{CONFIG}: {message}"[:300]) from None
     return config
 
 
@@ -58,8 +58,8 @@ def check_config(config: Config) -> None:
 
 def check_setting(name: str) -> None:
     """Refuse a setting of a user's own whose name means something else."""
-    taken = RESERVED | {field.name for field in dataclasses.fields(Config)} | {*dir(Config)}
-    if name in taken or name.startswith(("accuracy_", "raw_accuracy_")):
+    reserved = RESERVED | {field.name for field in dataclasses.fields(Config)} | {*dir(Config)}
+    if name in reserved or name.startswith(("accuracy_", "raw_accuracy_")):
         raise UserError(f"a setting can't be called {name!r}, which means something else here")
 
 
@@ -152,8 +152,8 @@ def summary_of(content: Any, config: Config, older: bool = False) -> dict[str, A
         elif summary.setdefault("identity", identity) != identity:
             raise WrongContentError(f"its identity is not the one of {CONFIG}")
     except (TypeError, ValueError, KeyError, OverflowError) as error:
-        said = str(error) if isinstance(error, UserError) else "it is no summary"
-        raise WrongContentError(f"{SUMMARY}: {said}"[:300]) from None
+        message = str(error) if isinstance(error, UserError) else "it is no summary"
+        raise WrongContentError(f"{SUMMARY}: {message}"[:300]) from None
     return summary
 
 

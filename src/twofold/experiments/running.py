@@ -92,9 +92,9 @@ def run_all(runs: str | Study | Config | Iterable[Config | Study], **given: Any)
         if name is not None:
             datasets.load(name, data)  # once, before the workers do
     engine = engine_of(work, configs)
-    also = _to_tensorboard(as_path(work.tensorboard))
+    writer = _to_tensorboard(as_path(work.tensorboard))
     store.prepare()
-    with _display(configs, work, work.json, also) as display:
+    with _display(configs, work, work.json, writer) as display:
         engine.run(configs, store, data, display)
     complete = [Run.load(folder) for _, folder in sorted(display.folders.items())]
     failures = {configs[index].folder_name(): why for index, why in display.failures.items()}

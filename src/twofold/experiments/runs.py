@@ -70,8 +70,8 @@ class Run:
     def __repr__(self) -> str:
         config, found = self.config, [(name.upper(), self.summary.get(name)) for name in METRICS]
         numbers = ", ".join(f"{name} {value:.1f}" for name, value in found if value is not None)
-        what = f"{config.method} on {config.benchmark}, {config.mode}, seed {config.seed}"
-        return f"Run({what}{': ' if numbers else ''}{numbers})"
+        title = f"{config.method} on {config.benchmark}, {config.mode}, seed {config.seed}"
+        return f"Run({title}{': ' if numbers else ''}{numbers})"
 
     def _repr_html_(self) -> str:
         row = (*_values(self.config, FIRST).values(), mean_text([self.min]), mean_text([self.avg]))
@@ -383,17 +383,19 @@ def _columns(names: Iterable[str]) -> list[str]:
 
 def matches(config: Config, wanted: Mapping[str, Any]) -> bool:
     """Tell whether a configuration has these options; a method can be written in several ways."""
-    meant = dict(wanted)
-    if "method" in meant:
-        meant["method"] = canonical(str(meant["method"]), config.benchmark, config.profile)
-    return all(config.value(name) == value for name, value in meant.items())
+    conditions = dict(wanted)
+    if "method" in conditions:
+        conditions["method"] = canonical(
+            str(conditions["method"]), config.benchmark, config.profile
+        )
+    return all(config.value(name) == value for name, value in conditions.items())
 
 
 def _listed(values: Iterable[str]) -> str:
     """Return `er, er+gem`: each value once, and only the first few of many."""
     names = list(dict.fromkeys(values))
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+    ending = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + ending
 
 
 def _noun(count: int) -> str:

@@ -99,8 +99,8 @@ class Study:
                     raise self._without(key, value, {_text(point, key) for point in self.points})
             points = [each for each in points if any(_has(each, key, value) for value in values)]
         if not points:
-            asked = ", ".join(f"{key} {' or '.join(map(str, v))}" for key, v in wanted.items())
-            raise UserError(f"{self.name}: no run has all of {asked}")
+            conditions = ", ".join(f"{key} {' or '.join(map(str, v))}" for key, v in wanted.items())
+            raise UserError(f"{self.name}: no run has all of {conditions}")
         return dataclasses.replace(self, points=points)
 
     def seeded(self, seeds: Sequence[int]) -> Study:
@@ -153,10 +153,10 @@ def load(source: str, plugins: Sequence[str] = ()) -> Study:
     text, path = text_of(source), _path(source)
     with _within(source):
         try:
-            said = tomllib.loads(text)
+            content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise UserError(f"this is not TOML: {error}") from None
-        return _study(source, said, path.parent, plugins)
+        return _study(source, content, path.parent, plugins)
 
 
 def _path(source: str) -> Path:

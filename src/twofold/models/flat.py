@@ -88,10 +88,10 @@ class FlatModel(View):
         try:
             yield
         finally:
-            for m, was in zip(self.batch_norms, training, strict=True):
-                m.train(was)
-            for p, was in zip(self._affine, trained, strict=True):
-                p.requires_grad_(was)
+            for m, mode in zip(self.batch_norms, training, strict=True):
+                m.train(mode)
+            for p, mode in zip(self._affine, trained, strict=True):
+                p.requires_grad_(mode)
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:

@@ -66,13 +66,13 @@ class Inference:
             raise ChangedError
         for own, live in self._copied:
             own.copy_(live)
-        for conv, norm, both in self._folds:
-            mean, variance, bias = norm.running_mean, norm.running_var, both.bias
+        for conv, norm, fold in self._folds:
+            mean, variance, bias = norm.running_mean, norm.running_var, fold.bias
             assert mean is not None  # `_foldable` and `_folded` ensure all three
             assert variance is not None
             assert bias is not None
             scale = norm.weight * torch.rsqrt(variance + norm.eps)
-            both.weight.copy_(conv.weight * scale.view(-1, 1, 1, 1))
+            fold.weight.copy_(conv.weight * scale.view(-1, 1, 1, 1))
             bias.copy_(norm.bias - scale * (mean if conv.bias is None else mean - conv.bias))
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -97,10 +97,10 @@ def _folded(module: nn.Module, live: nn.Module) -> tuple[nn.Module, list[Fold]]:
         if pair is None:
             continue
         before = node.args[0]
-        both = traced.get_submodule(before.target)
-        assert isinstance(both, nn.Conv2d)
-        both.bias = nn.Parameter(torch.zeros_like(both.weight[:, 0, 0, 0]), requires_grad=False)
-        folds.append(Fold(*pair, both))
+        fold = traced.get_submodule(before.target)
+        assert isinstance(fold, nn.Conv2d)
+        fold.bias = nn.Parameter(torch.zeros_like(fold.weight[:, 0, 0, 0]), requires_grad=False)
+        folds.append(Fold(*pair, fold))
         node.replace_all_uses_with(before)
         traced.graph.erase_node(node)
     for node in traced.graph.nodes:

@@ -67,13 +67,13 @@ def _examine(module: nn.Module, sample: Tensor) -> tuple[bool, bool]:
 
 def detached_copy(module: nn.Module) -> nn.Module:
     """Return a copy of a network, without the graphs of tensors that it keeps."""
-    apart = {
+    excluded = {
         id(tensor): tensor.detach().clone()
         for part in module.modules()
         for tensor in _tensors(vars(part).values())
         if not tensor.is_leaf
     }
-    return copy.deepcopy(module, apart)
+    return copy.deepcopy(module, excluded)
 
 
 def _tensors(values: Any) -> list[Tensor]:

@@ -93,8 +93,8 @@ class Bic(Augmenting, name="bic"):
 
     def state(self) -> dict[str, Any]:
         """Return the state without what `start_task` creates; the previous model as its weights."""
-        made = ("_old_classes", "_new_classes", "_validation_batch")
-        kept = {name: value for name, value in super().state().items() if name not in made}
+        temporary = ("_old_classes", "_new_classes", "_validation_batch")
+        kept = {name: value for name, value in super().state().items() if name not in temporary}
         previous = self._previous.state_dict() if self._previous is not None else None
         return {**kept, "_previous": dict(previous) if previous is not None else None}
 

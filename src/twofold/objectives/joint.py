@@ -43,17 +43,17 @@ class Joint(Objective, name="joint"):
             return [[Term("new", 1.0, draw.new.x, cross_entropy(draw.new.y))]]
         x = torch.cat([draw.new.x, draw.old.x])
         y = torch.cat([draw.new.y, draw.old.y])
-        t, new, everything = draw.task, len(draw.new.y), len(y)
+        t, new, total = draw.task, len(draw.new.y), len(y)
         # Every task has the weight 1/t, divided among its examples. If at least b examples of each
         # past task are stored, all t*b examples have the same weight.
-        tasks, examples = {"new": 1, "old": t - 1}, {"new": new, "old": everything - new}
-        chunks = [np.arange(everything)]
+        tasks, examples = {"new": 1, "old": t - 1}, {"new": new, "old": total - new}
+        chunks = [np.arange(total)]
         if self.net.has_batch_norm:
             # One forward pass over 20 tasks of 128 images at 84x84 would need some 40 GB. As in
             # the authors' code, there are t passes with all tasks mixed, so that the batch-norm
             # statistics of each pass come from all tasks.
             random = stream(self.seed, "mixing", draw.task, draw.iteration)
-            chunks = np.array_split(random.permutation(everything), t)
+            chunks = np.array_split(random.permutation(total), t)
         return [
             [
                 Term(

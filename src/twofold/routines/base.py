@@ -83,12 +83,12 @@ class Step:
 
     def mark(self, **happened: Tensor | float) -> None:
         """Log whether something happened (`projected`, `unsolved`) in any routine so far."""
-        for name, now in happened.items():
+        for name, value in happened.items():
             before = self.log.get(name)
             if before is not None:
-                a, b = (v.float() if isinstance(v, Tensor) else v for v in (before, now))
-                now = a + b - a * b  # logical or of zeros and ones, on any device
-            self.log[name] = now
+                a, b = (v.float() if isinstance(v, Tensor) else v for v in (before, value))
+                value = a + b - a * b  # logical or of zeros and ones, on any device
+            self.log[name] = value
 
 
 HOOKS = ("direct", "step_size", "momentum", "after_step", "start", "start_task", "evaluated")

@@ -46,11 +46,11 @@ class Ema(Routine, name="ema"):
         self._count += 1
         weight = (1 - self.decay) / (1 - self.decay**self._count)
         self._values.lerp_(step.net.values, weight)
-        for average, now in zip(self._buffers, step.net.buffers(), strict=True):
-            if now.is_floating_point():
-                average.lerp_(now, weight)
+        for average, buffer in zip(self._buffers, step.net.buffers(), strict=True):
+            if buffer.is_floating_point():
+                average.lerp_(buffer, weight)
             else:
-                average.copy_(now)  # the number of batches is not averaged
+                average.copy_(buffer)  # the number of batches is not averaged
 
     @contextmanager
     def evaluated(self, net: FlatModel) -> Iterator[None]:

@@ -106,9 +106,9 @@ class Hold(Routine, name="hold"):
         for k, U in self._directions.items():
             layer, strong, weak = self._layers[k], self._strong[k], self._weak[k]
             held = layer.along(new, U) * (self.gain * strong)
-            few = weak.shape[-1]
-            if few:
-                held[:, -few:] += layer.along(old, U[..., -few:, :]) * weak
+            count = weak.shape[-1]
+            if count:
+                held[:, -count:] += layer.along(old, U[..., -count:, :]) * weak
             layer.subtract(direction, held, U)
         return direction
 

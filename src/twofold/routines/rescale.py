@@ -36,6 +36,6 @@ class Rescale(Routine, name="rescale"):
     def direct(self, g: Tensor, step: Step) -> Tensor:
         if g is step.g:
             return g
-        norm, wanted = step.norm(g), step.norm(step.g)
-        factor = torch.where(norm > 0, wanted / norm, 0)  # a zero direction stays zero
+        norm, target = step.norm(g), step.norm(step.g)
+        factor = torch.where(norm > 0, target / norm, 0)  # a zero direction stays zero
         return step.has_norm(g * factor, norm * factor)

@@ -48,5 +48,5 @@ class Sam(Routine, name="sam"):
         assert step.gradient_at is not None  # as asked for
         step.mark(projected=1.0)
         # For a zero gradient, the lower limit of the norm avoids a division by zero.
-        away = self.rho / step.norm(g).clamp(min=1e-12)
-        return step.gradient_at(step.net.values + away * g)
+        distance = self.rho / step.norm(g).clamp(min=1e-12)
+        return step.gradient_at(step.net.values + distance * g)

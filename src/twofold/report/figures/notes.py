@@ -29,22 +29,24 @@ def _setting(groups: Sequence[Group]) -> str:
     parts = [config.benchmark, config.mode]
     for name in ("lr", "batch_size"):
         values = {group.config.method: getattr(group.config, name) for group in groups}
-        (usual, _), *_ = Counter(values.values()).most_common()
+        (most_common, _), *_ = Counter(values.values()).most_common()
         if not any(values.values()):  # of loops that did not state it
             continue
-        others = [f"{method} {stated(value)}" for method, value in values.items() if value != usual]
-        apart = f" ({', '.join(others)})" if others else ""
-        parts.append(f"{name.replace('_', ' ')} {stated(usual)}{apart}")
+        others = [
+            f"{method} {stated(value)}" for method, value in values.items() if value != most_common
+        ]
+        exceptions = f" ({', '.join(others)})" if others else ""
+        parts.append(f"{name.replace('_', ' ')} {stated(most_common)}{exceptions}")
     return ", ".join(parts + [f"profile {config.profile}"] * (config.profile != DEFAULT))
 
 
 def _remarks(groups: Sequence[Group], words: Callable[[Reductions], str]) -> list[str]:
     """Return each remark once, with the methods that it is about unless it is about all."""
-    whose: dict[str, list[str]] = {}
+    labels: dict[str, list[str]] = {}
     for group in groups:
-        whose.setdefault(words(Reductions.of(group)), []).append(group.config.method)
+        labels.setdefault(words(Reductions.of(group)), []).append(group.config.method)
     return [
         text if len(methods) == len(groups) else f"{', '.join(methods)}: {text}"
-        for text, methods in whose.items()
+        for text, methods in labels.items()
         if text
     ]

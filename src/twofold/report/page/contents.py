@@ -70,8 +70,8 @@ def page_contents(
         key = (fine, group.config.profile, *(run.summary["identity"] for run in group.runs))
         known[key] = before.get(key) or _described(group, *fine)
         style = styles[group.routines]
-        look = {"colour": style["color"], "dash": DASHES[style["linestyle"]]}
-        described.append({**known[key], "look": look})
+        style_of_line = {"colour": style["color"], "dash": DASHES[style["linestyle"]]}
+        described.append({**known[key], "look": style_of_line})
     return {
         "store": name,
         "version": version("twofold"),

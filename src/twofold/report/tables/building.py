@@ -78,8 +78,8 @@ class _Source:
 
     def sections(self, place: Place) -> list[Section]:
         if self.layout.setting == "all":
-            there = {setting for own in self.found[place].values() for setting in own}
-            return [Section(place, setting) for setting in sorted(there, key=lambda s: s.order)]
+            settings = {setting for own in self.found[place].values() for setting in own}
+            return [Section(place, setting) for setting in sorted(settings, key=lambda s: s.order)]
         choice = self.choice(place)
         return [Section(place, choice.setting)] if choice else []
 
@@ -171,18 +171,20 @@ def _number(
         return printed(*section.place, method, metric.name, *setting, paper=source.layout.paper)
 
     value = _related(measured, column.method, metric)
-    theirs = _related(reference, column.method, metric)
+    reference_value = _related(reference, column.method, metric)
     methods = filter(None, (column.method, metric.relative_to)) if value else ()
     groups = tuple(found[method][setting] for method in methods)
-    number = Number(section, column.method, metric, value, groups, theirs, len(source.seeds))
+    number = Number(
+        section, column.method, metric, value, groups, reference_value, len(source.seeds)
+    )
     if not groups:
         return number
-    less = [Reductions.of(group) for group in groups]
+    reductions = [Reductions.of(group) for group in groups]
     return dataclasses.replace(
         number,
-        bound=less[0].bound(metric.name),
+        bound=reductions[0].bound(metric.name),
         remarks=remarks_on(groups, metric.name),
-        comparable=metric.portable and all(each.comparable(metric.name) for each in less),
+        comparable=metric.portable and all(each.comparable(metric.name) for each in reductions),
         used=(section, column.method) in used,
     )
 
@@ -212,10 +214,10 @@ def _emboldened(numbers: Sequence[Number | None], sizes: Sequence[int]) -> list[
     marked: list[Number | None] = []
     for size in sizes:
         group = numbers[len(marked) : len(marked) + size]
-        there = [number for number in group if number and number.value]
+        present = [number for number in group if number and number.value]
         bar = math.inf
-        if len(there) > 1 and _alike(there) and all(len(n.seeds) >= FEWEST for n in there):
-            best, error = max((n.value for n in there if n.value), key=lambda value: value[0])
+        if len(present) > 1 and _alike(present) and all(len(n.seeds) >= FEWEST for n in present):
+            best, error = max((n.value for n in present if n.value), key=lambda value: value[0])
             bar = best - (error or 0.0) - NEAR
         marked += [
             n and dataclasses.replace(n, bold=n.value is not None and n.value[0] >= bar)

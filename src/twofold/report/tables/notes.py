@@ -78,8 +78,8 @@ def _about_bounds(numbers: Sequence[Number]) -> Iterator[str]:
         places = [{number.section.place for number in own} for own in schedules.values()]
         apart = sum(map(len, places)) == len(set().union(*places))
         for schedule, own in schedules.items():
-            which = f"{sign} of {_whose(own, apart)}" if len(schedules) > 1 else sign
-            yield f"{which}: {SIGNS[sign]}, since the model was {schedule} only."
+            subject = f"{sign} of {_whose(own, apart)}" if len(schedules) > 1 else sign
+            yield f"{subject}: {SIGNS[sign]}, since the model was {schedule} only."
 
 
 def _whose(numbers: Sequence[Number], apart: bool) -> str:

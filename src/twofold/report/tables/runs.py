@@ -27,8 +27,8 @@ def runs_table(groups: Sequence[Group], profile: str, metrics: Sequence[str] = (
 
     metrics: keys of `MEASURES`, such as `min` and `gap_depth`.
     """
-    further = [measured(key) for key in MEASURES if key not in (MIN.name, AVG.name)]
-    layout = Layout("", TITLE, metrics=(MIN, AVG, *further), setting="all", transposed=True)
+    measures = [measured(key) for key in MEASURES if key not in (MIN.name, AVG.name)]
+    layout = Layout("", TITLE, metrics=(MIN, AVG, *measures), setting="all", transposed=True)
     layout = layout.only(metrics or USUAL)
     places: dict[Place, list[Group]] = {}
     for group in groups:

@@ -42,8 +42,8 @@ def _gamma(config: Config) -> float | None:
     if [name for name, _ in config.components] != ["er", "gem"]:
         return None
     gamma = float(config.components[1][1]["gamma"])
-    usual = canonical(_method(gamma), config.benchmark, config.profile)
-    return gamma if config.method == usual else None
+    default = canonical(_method(gamma), config.benchmark, config.profile)
+    return gamma if config.method == default else None
 
 
 def studied(runs: Sequence[Run]) -> list[Run]:
@@ -144,6 +144,6 @@ def _printed(group: Group, metric: str) -> Printed | None:
     number = printed(*place, metric, config.lr, config.batch_size, paper="hess2024")
     if number is None:
         return None
-    usual = configure(config.benchmark, config.method, mode=config.mode, profile=config.profile)
-    alike = essence(usual) == essence(config) and Reductions.of(group).comparable(metric)
+    default = configure(config.benchmark, config.method, mode=config.mode, profile=config.profile)
+    alike = essence(default) == essence(config) and Reductions.of(group).comparable(metric)
     return number if alike else None

@@ -85,6 +85,6 @@ def _number(number: Number | None, first: bool, marks: Marks) -> str:
         ("reference", reference_text(number)),
         ("difference", difference_text(number)),
     ):
-        lead = "reference " if name == "reference" else ""
-        parts += [f'<small class="{name}">{lead}{html_text(text)}</small>'] if text else []
+        prefix = "reference " if name == "reference" else ""
+        parts += [f'<small class="{name}">{prefix}{html_text(text)}</small>'] if text else []
     return f"<td{attributes}>{' '.join(parts)}</td>"

@@ -40,8 +40,8 @@ def difference_text(number: Number | None) -> str:
     if number is None or number.difference is None:
         return ""
     text = number.sign + signed(number.difference, number.metric.decimals)
-    apart = number.errors_apart
-    return text + (f" ({apart:.1f} se)" if apart is not None else "")
+    errors = number.errors_apart
+    return text + (f" ({errors:.1f} se)" if errors is not None else "")
 
 
 def caption(table: StudyTable, block: Block) -> str:
