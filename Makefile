@@ -18,8 +18,9 @@ demo: .venv/.package
 	$(BIN)/twofold report runs/demo --output runs/demo/report.html
 	@echo "The figure opens in a browser, too: file://$(CURDIR)/runs/demo/gap.png"
 
+# Three processes on two cores, since many tests wait for processes of their own.
 test: lint
-	$(BIN)/pytest -n 2 --dist loadgroup $(PYTEST)
+	$(BIN)/pytest -n 3 --dist loadgroup $(PYTEST)
 
 # The adapters with Lightning, Transformers and Avalanche, which have an environment of their own.
 test-adapters: .venv/.peers
