@@ -22,6 +22,7 @@ import torch
 from helpers.benchmarks import class_benchmark, domain_benchmark
 
 import twofold
+from twofold.errors import UserError
 from twofold.experiments import checkpoints
 from twofold.method import Method
 from twofold.settings import Settings
@@ -358,7 +359,7 @@ def test_runs_go_to_the_devices_given_in_turn(tmp_path):
     assert {run.config.device for run in store.runs()} == {"cpu", "cpu:0"}
 
 
-@pytest.mark.parametrize("name", ["a/b", "../up", ".hidden", "two words", "\x00"])
+@pytest.mark.parametrize("name", ["a/b", "../up", ".hidden", "two words", "ünï"])
 def test_a_run_of_any_benchmark_can_be_saved(name, tmp_path):
     store, toy = twofold.Store(tmp_path / "runs"), dataclasses.replace(class_benchmark(), name=name)
     made = twofold.run(toy, "er", batch_size=10, iterations=2, tasks=2, out=store.folder)
@@ -366,3 +367,10 @@ def test_a_run_of_any_benchmark_can_be_saved(name, tmp_path):
     assert found.config.benchmark == name
     assert found.min == made.min
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
+def test_a_benchmark_with_a_name_that_cannot_be_shown_is_refused_before_training(tmp_path):
+    toy = dataclasses.replace(class_benchmark(), name="\x00")
+    with pytest.raises(UserError, match="benchmark must be printable text"):
+        twofold.run(toy, "er", batch_size=10, out=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
