@@ -52,8 +52,6 @@ class Step:
     old: Tensor | None = None  # g_old, for Needs.OLD and Needs.FROZEN_OLD; None in task 1
     references: Tensor | None = None  # G, a row per past task, for Needs.PER_TASK; None in task 1
     old_loss: Tensor | None = None  # the loss that g_old is the gradient of
-    # The share w_o in g = g_n + w_o g_old; 0 if the objective has no old data, None if unknown.
-    old_weight: float | None = 0.0
     losses: dict[str, Tensor] = field(default_factory=dict)  # "total", "new", and "old" if replayed
     log: dict[str, Tensor | float] = field(default_factory=dict)  # recorded with the curves
     seed: int = 0  # of the run; see `random`
@@ -62,6 +60,8 @@ class Step:
     memory: Callable[[int], Batch] | None = None
     # For Needs.ELSEWHERE, a function that returns the gradient at given weights, on the same data.
     gradient_at: Callable[[Tensor], Tensor] | None = None
+    # The share w_o in g = g_n + w_o g_old; 0 if the objective has no old data, None if unknown.
+    old_weight: float | None = 0.0
     _norms: list[tuple[Tensor, Tensor]] = field(default_factory=list, init=False)
 
     def random(self) -> np.random.Generator:
