@@ -68,8 +68,8 @@ def _replaying(work: Work, targets: dict[str, tuple[float, float, float]]) -> li
     memory = {"mem_size": STORED * (work.task - 1)}
     for way, (evaluation, whole, alone) in targets.items():
         loops: dict[str, Avalanche | Own] = {
-            judge: Avalanche(Replay, own, work, way, judge, **memory)
-            for judge in ("avalanche", "watch", "nothing")
+            evaluator: Avalanche(Replay, own, work, way, evaluator, **memory)
+            for evaluator in ("avalanche", "watch", "nothing")
         }
         loops |= {"own": Own(own, "er", work, True), "own training": Own(own, "er", work, False)}
         took = _in_turns(loops, work.rounds)
@@ -112,7 +112,7 @@ def _projecting(work: Work) -> list[Row]:
 class Avalanche:
     """A strategy of Avalanche in a task, with the memory of the tasks before it.
 
-    judge: what evaluates after every iteration: `avalanche`, `watch` or `nothing`.
+    evaluator: what evaluates after every iteration: `avalanche`, `watch` or `nothing`.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Avalanche:
         own: Benchmark,
         work: Work,
         way: str,
-        judge: str,
+        evaluator: str,
         **given: Any,
     ) -> None:
         torch.manual_seed(0)
@@ -129,7 +129,7 @@ class Avalanche:
         *past, self.experience = made.train_stream
         self.tests = list(made.test_stream)
         model, self.clock = own.model(), Clock()
-        metrics = accuracy_metrics(experience=True) if judge == "avalanche" else []
+        metrics = accuracy_metrics(experience=True) if evaluator == "avalanche" else []
         self.strategy = strategy(
             model=model,
             optimizer=torch.optim.SGD(model.parameters(), lr=work.lr, momentum=0.9),
@@ -144,16 +144,16 @@ class Avalanche:
         for experience in past:
             self.strategy.train(experience)
         self.strategy.train_epochs = 1
-        if judge == "watch":
+        if evaluator == "watch":
             self.strategy.plugins.append(TwofoldPlugin(self._watch(model)))
         for plugin in self.strategy.plugins:  # the timed task is repeated, and never stored
             if isinstance(plugin, ReplayPlugin):
                 plugin.storage_policy.update = lambda *_, **__: None
             elif hasattr(plugin, "update_memory"):
                 plugin.update_memory = lambda *_, **__: None
-            elif type(plugin).__name__ == "PeriodicEval" and judge == "avalanche":
+            elif type(plugin).__name__ == "PeriodicEval" and evaluator == "avalanche":
                 plugin.eval_every, plugin.peval_mode = 1, "iteration"
-        self._evaluated = [self.tests] if judge == "avalanche" else []
+        self._evaluated = [self.tests] if evaluator == "avalanche" else []
 
     def _watch(self, model: nn.Module) -> Watch:
         """Return a watch that has seen the past tasks."""
