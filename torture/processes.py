@@ -13,9 +13,7 @@ from pathlib import Path
 def below(pid: int) -> list[int]:
     """Return a process and all that it and its children have started."""
     try:
-        text = " ".join(
-            file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children")
-        )
+        text = " ".join(file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children"))
     except OSError:  # it has ended meanwhile
         return []
     return [pid, *(found for child in text.split() for found in below(int(child)))]
