@@ -25,7 +25,7 @@ from twofold.experiments.store import Store
 from twofold.report.text import markdown_table
 
 METHODS = ("er", "er+gem", "er+agem", "er+ema")
-COMMANDS = ("report", "runs", "table main", "runs verify")
+COMMANDS = ("report", "runs")
 
 
 def fill(folder: Path, count: int) -> Store:
@@ -59,7 +59,7 @@ def litter(folder: Path, count: int) -> None:
 
 
 def measured(words: str, store: Path) -> list[str]:
-    """Return the seconds, the peak memory and the exit code of a command."""
+    """Return the time, the processor's time, the peak memory and the exit code of a command."""
     more = ["-o", str(store.parent / "report.html")] if words == "report" else []
     command = [sys.executable, "-m", "twofold", *words.split(), "--runs", str(store), *more]
     start = time.monotonic()
@@ -67,7 +67,8 @@ def measured(words: str, store: Path) -> list[str]:
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)  # it was waited for here
     seconds, megabytes = time.monotonic() - start, used.ru_maxrss / 1024
-    return [f"{seconds:.1f}", f"{megabytes:.0f}", str(child.returncode)]
+    busy = used.ru_utime + used.ru_stime
+    return [f"{seconds:.1f}", f"{busy:.1f}", f"{megabytes:.0f}", str(child.returncode)]
 
 
 def main() -> None:
@@ -75,7 +76,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=10_000)
     count: int = parser.parse_args().count
     torch.set_num_threads(1)
-    lines = [["store", "command", "seconds", "MB", "exit code"]]
+    lines = [["store", "command", "seconds", "of them busy", "MB", "exit code"]]
     with tempfile.TemporaryDirectory(prefix="torture-") as folder:
         large, littered = Path(folder) / "large", Path(folder) / "littered"
         fill(large, count)
