@@ -85,9 +85,11 @@ test-lowest: .venv/.tools
 clean:
 	rm -rf .venv
 
-.venv/.package: pyproject.toml constraints.txt requirements.lock
+.venv/.package: pyproject.toml constraints.txt requirements.lock requirements-torch.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(LOCKED) -r requirements.lock
+	$(PIP) --no-deps --report .venv/torch.json torch
+	$(BIN)/python docs/lock.py --check .venv/torch.json
 	$(PIP) -e .
 	touch $@
 

@@ -1,24 +1,30 @@
-"""Write requirements.lock and requirements-dev.lock: the tested versions, with the hashes of files.
+"""Write the lock files: the tested versions of packages, with the hashes of their files.
 
 `make lock` calls it after a change of constraints.txt. It needs uv, and an environment in which
 twofold[dev] is installed, since that decides which packages belong to which file.
 
-torch comes in more builds than the index lists. `--wheel FILE` adds the hash of such a build, for
-example of one for processors only.
+torch comes in more builds than the index lists, such as one for processors only: `--wheel FILE` adds
+its hash. pip prefers a file whose hash it knows beforehand, so that it would replace such a build by
+a much larger one. For this reason torch has its own file, and `--check REPORT` compares pip's report
+of the installation with it. Nothing of a wheel runs before that.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import re
 import subprocess
+import sys
 from importlib.metadata import requires
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
+TORCH = "requirements-torch.lock"
 HEAD = "# Made by `make lock` from constraints.txt.\n"
 
 
@@ -26,15 +32,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--uv", default="uv", help="the program")
     parser.add_argument("--wheel", type=Path, action="append", default=[], help="one more file")
+    parser.add_argument("--check", type=Path, metavar="REPORT", help="of pip install; write nothing")
     args = parser.parse_args()
+    if args.check:
+        check(json.loads(args.check.read_text()))
+        return
     pins = {_name(line): line for line in (ROOT / "constraints.txt").read_text().splitlines()}
     package = needed("twofold", frozenset())
     tools = needed("twofold", frozenset({"dev"})) - package
-    for file, names in (("requirements.lock", package), ("requirements-dev.lock", tools)):
+    files = {"requirements.lock": package - {"torch"}, "requirements-dev.lock": tools}
+    for file, names in {**files, TORCH: {"torch"}}.items():
         text = locked(args.uv, sorted(pins[name] for name in names & {*pins}))
-        for wheel in args.wheel:
-            text = with_wheel(text, wheel)
-        (ROOT / file).write_text(HEAD + text)
+        more = [_digest(wheel) for wheel in args.wheel] if file == TORCH else []
+        lines = "".join(f" \\\n    --hash=sha256:{digest}" for digest in more)
+        (ROOT / file).write_text(f"{HEAD}{text.rstrip()}{lines}\n")
+
+
+def check(report: dict[str, Any]) -> None:
+    """End with an error if pip has installed a file of torch that is not known."""
+    known = (ROOT / TORCH).read_text()
+    for each in report["install"]:
+        digest = each["download_info"]["archive_info"]["hashes"]["sha256"]
+        if f"sha256:{digest}" not in known:
+            sys.exit(f"{TORCH} does not have the hash of the installed torch, {digest}")
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _name(requirement: str) -> str:
@@ -70,14 +94,6 @@ def locked(uv: str, pins: list[str]) -> str:
         text=True,
     )
     return done.stdout
-
-
-def with_wheel(text: str, wheel: Path) -> str:
-    """Add the hash of one more file of a package, if the text has that package."""
-    name, digest = _name(wheel.name.split("-")[0]), hashlib.sha256(wheel.read_bytes()).hexdigest()
-    return re.sub(
-        rf"^({name}==\S+) \\$", rf"\1 \\\n    --hash=sha256:{digest} \\", text, flags=re.M
-    )
 
 
 if __name__ == "__main__":
