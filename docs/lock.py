@@ -3,10 +3,10 @@
 `make lock` calls it after a change of constraints.txt. It needs uv, and an environment in which
 twofold[dev] is installed, since that decides which packages belong to which file.
 
-torch comes in more builds than the index lists, such as one for processors only: `--wheel FILE` adds
-its hash. pip prefers a file whose hash it knows beforehand, so that it would replace such a build by
-a much larger one. For this reason torch has its own file, and `--check REPORT` compares pip's report
-of the installation with it. Nothing of a wheel runs before that.
+torch comes in more builds than the index lists, such as one for processors only: `--wheel FILE`
+adds its hash. pip prefers a file whose hash it knows beforehand, and would replace such a build by
+a much larger one. For this reason torch has its own file, and `--check REPORT` compares pip's
+report of the installation with it. Nothing of a wheel runs before that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--uv", default="uv", help="the program")
     parser.add_argument("--wheel", type=Path, action="append", default=[], help="one more file")
-    parser.add_argument("--check", type=Path, metavar="REPORT", help="of pip install; write nothing")
+    parser.add_argument("--check", type=Path, metavar="REPORT", help="of pip; write nothing")
     args = parser.parse_args()
     if args.check:
         check(json.loads(args.check.read_text()))

@@ -15,11 +15,11 @@ from typing import Any
 
 from torture import shims, toy
 from torture.clusters import ray_head, ray_node
+from torture.hostile import HOSTILE, seal
 from torture.outcome import Outcome, bad
 from twofold.cli import main
 from twofold.errors import UserError
 from twofold.experiments.config import Config
-from twofold.experiments.files import digest
 from twofold.experiments.runs import Run
 from twofold.experiments.store import FILES, Store
 
@@ -166,13 +166,15 @@ def hostile(chance: random.Random, folder: Path) -> Outcome:
     wanted = _chosen(chance)
     place = toy.train(wanted, Store(folder)).folder
     kept = Path(shutil.copytree(folder, folder.parent / "kept"))
-    file = place / chance.choice(FILES[:2])
-    content = json.loads(file.read_text())
-    for _ in range(chance.randint(1, 3)):
-        content[chance.choice([*content])] = chance.choice(ODD)
-    file.write_text(json.dumps(content))
-    sums = {name: digest(place / name) for name in FILES}
-    (place / "checksums.json").write_text(json.dumps(sums))
+    if chance.random() < 0.5:
+        chance.choice([*HOSTILE.values()])(place)
+    else:
+        file = place / chance.choice(FILES[:2])
+        content = json.loads(file.read_text())
+        for _ in range(chance.randint(1, 3)):
+            content[chance.choice([*content])] = chance.choice(ODD)
+        file.write_text(json.dumps(content))
+    seal(place)
     found = [bad(*_answered(words, folder)) for words in COMMANDS]
     shutil.rmtree(folder)
     kept.rename(folder)

@@ -1,6 +1,6 @@
 """`python -m torture.sizes`: time and memory of commands on large stores.
 
-A store of 10,000 runs (copies of tiny runs under different seeds), and one with 10,000 junk folders.
+A store of 10,000 runs (copies of tiny runs under new seeds), and one with 10,000 junk folders.
 """
 
 from __future__ import annotations
