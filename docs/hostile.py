@@ -51,5 +51,4 @@ def answer(spoil: Change, store: Path) -> str:
     return short.replace("|", "\\|") if code == 0 else f"exit code {code}: {short}"
 
 
-if __name__ == "__main__":
-    main()
+main()
