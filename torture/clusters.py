@@ -28,7 +28,7 @@ from twofold.experiments.store import Store
 PLUGIN = str(Path(__file__).parent / "blobs.py")
 METHODS = ("er+slow", "er+gem+slow")
 SEEDS = (142, 152)
-PATIENCE = 150.0  # seconds until a command must have ended
+PATIENCE = 600.0  # seconds until a command must have ended
 AFTERWARDS = 10.0  # seconds that Ray's processes may live after their command
 NODE = {
     "num_cpus": 1,
