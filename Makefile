@@ -47,7 +47,7 @@ fmt: .venv/.tools
 bench: .venv/.package
 	$(BIN)/python bench
 
-# Kills, crashes, power failures, full disks, damaged and hostile files: docs/reliability.md.
+# Kills, crashes, power failures, full disks, damaged and hostile files, lost Ray nodes: docs/reliability.md.
 torture: .venv/.package
 	$(BIN)/python -m torture --seconds $(SECONDS)
 
@@ -73,7 +73,7 @@ lock: .venv/.tools
 # The lowest versions that pyproject.toml permits, except for torch, which is the pinned one.
 test-lowest: .venv/.tools
 	$(INSTALL) uv
-	test -x $(LOWEST)/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python $(LOWEST)
+	test -x $(LOWEST)/bin/python || $(BIN)/uv venv --quiet --seed --python $(BIN)/python $(LOWEST)
 	echo "torch==$$($(BIN)/python -c 'import torch; print(torch.__version__)')" > $(LOWEST)/torch.txt
 	$(BIN)/uv pip compile --quiet --resolution lowest-direct --override $(LOWEST)/torch.txt \
 	  --extra dev pyproject.toml --output-file $(LOWEST)/lowest.txt
