@@ -16,7 +16,7 @@ from measuring import Row, in_turns, like
 from twofold import Config, Store, configure
 from twofold.experiments.engine import sparsely
 from twofold.experiments.execution import execute
-from twofold.training import Progress
+from twofold.results import Progress
 
 
 def rows() -> list[Row]:

@@ -19,8 +19,9 @@ from twofold import Benchmark, run
 from twofold.errors import UserError
 from twofold.method import Method
 from twofold.objectives import Draw, Objective
+from twofold.results import Progress, Result
 from twofold.settings import Settings
-from twofold.training import Progress, Result, Training, initialised
+from twofold.training import Training, initialised
 
 LR, SEED, ITERATIONS = 0.05, 3, 8
 

@@ -17,10 +17,11 @@ from typing import Any
 from torture import shims, toy
 from twofold.cli import main
 from twofold.errors import UserError
+from twofold.experiments.checksums import FILES
 from twofold.experiments.config import Config
 from twofold.experiments.files import digest
 from twofold.experiments.runs import Run
-from twofold.experiments.store import FILES, Store
+from twofold.experiments.store import Store
 
 COMMANDS = (
     *(["runs"], ["runs", "show"], ["runs", "verify"]),

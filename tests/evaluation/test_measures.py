@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twofold import Routine, Run, run
-from twofold.evaluation.measures import MEASURES, Gap, _largest_fall, gaps, measures
+from twofold.evaluation.measures import MEASURES, _largest_fall, measures
 from twofold.evaluation.metrics import average_minimum_accuracy
+from twofold.evaluation.trajectory import Gap, gaps
 
 NAN = np.nan
 DOCUMENT = Path(__file__).parents[2] / "docs" / "measures.md"

@@ -16,7 +16,7 @@ from helpers.benchmarks import class_benchmark
 import twofold
 from twofold import Run, Store
 from twofold.experiments import checkpoints
-from twofold.experiments.store import check
+from twofold.experiments.checksums import check
 from twofold.training import Training
 
 

@@ -15,7 +15,7 @@ from helpers.runs import curve_run, gap_accuracies
 
 from twofold import Config, Run, Store, UserError
 from twofold.experiments import files, store, weights
-from twofold.experiments.store import DamagedRunError, check
+from twofold.experiments.checksums import DamagedRunError, check
 from twofold.options import options
 
 STATE = {"fc.weight": torch.arange(6.0).reshape(2, 3), "fc.bias": torch.zeros(2)}

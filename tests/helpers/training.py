@@ -10,9 +10,10 @@ from helpers.benchmarks import class_benchmark
 from twofold import Benchmark
 from twofold.method import Method
 from twofold.models import FlatModel
+from twofold.results import Result
 from twofold.routines import Routine, Step
 from twofold.settings import Settings
-from twofold.training import Result, Training
+from twofold.training import Training
 
 ITERATIONS = 6  # per task
 

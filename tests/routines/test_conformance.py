@@ -15,9 +15,10 @@ from twofold.errors import UserError
 from twofold.experiments import checkpoints
 from twofold.method import Method
 from twofold.objectives import Objective
+from twofold.results import Progress, Result
 from twofold.routines import Routine
 from twofold.settings import Settings
-from twofold.training import Progress, Result, Training
+from twofold.training import Training
 
 OBJECTIVES, ROUTINES = sorted(Objective.known), sorted(Routine.known)
 

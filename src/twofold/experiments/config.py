@@ -171,6 +171,26 @@ def _short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else plain(value)
 
 
+def option_names() -> list[str]:
+    """Return the names of all options of a run."""
+    return list(options(Config))
+
+
+def option_value(config: Config, name: str) -> object:
+    """Return the value of an option as a table shows it."""
+    value = config.value(name)
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def option_values(config: Config, names: Iterable[str]) -> dict[str, object]:
+    return {name: option_value(config, name) for name in names}
+
+
+def headings(names: Iterable[str]) -> list[str]:
+    """Return the headings of options."""
+    return [options(Config)[name].column for name in names]
+
+
 def own_settings(configs: Iterable[Config]) -> dict[str, Option]:
     """Return the users' own settings in configurations as options, by name."""
     names = dict.fromkeys(name for config in configs for name in config.settings)

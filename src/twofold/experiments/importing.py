@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from twofold.curves import ACCURACY, RECORDED, Columns
 from twofold.errors import UserError, missing
-from twofold.evaluation.measures import ends
+from twofold.evaluation.trajectory import ends
 from twofold.experiments.foreign import describe
 from twofold.experiments.runs import Run
 from twofold.experiments.summary import summarise
-from twofold.training import Result
+from twofold.results import Result
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -31,7 +31,7 @@ from twofold.experiments.engine import (
 from twofold.experiments.execution import BUSY_PAUSE, run_in_store
 from twofold.experiments.files import own_folder
 from twofold.experiments.store import Store, writing
-from twofold.training import Progress
+from twofold.results import Progress
 
 # A run uses one thread. Libraries read these variables when they load, before a worker can act.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from twofold.experiments.config import Config, setting_words, varying
 from twofold.experiments.execution import Finished
 from twofold.experiments.summary import result_text
-from twofold.training import Progress as TrainingProgress
+from twofold.results import Progress as TrainingProgress
 
 LINE_EVERY = 30.0  # seconds between two plain lines about one run
 DRAW_EVERY = 0.2  # seconds between two drawings in a notebook

@@ -28,7 +28,7 @@ from twofold.experiments.studies import Study, load
 from twofold.experiments.tensorboard import check_installed, write_curves
 from twofold.method import Method
 from twofold.options import given_options, keywords_of, options
-from twofold.training import Progress
+from twofold.results import Progress
 
 STORE = Path("runs")  # where runs go unless `out` says otherwise
 

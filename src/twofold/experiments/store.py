@@ -33,7 +33,6 @@ from torch import Tensor
 
 from twofold.errors import UserError
 from twofold.experiments.archive import (
-    CHECKSUMS,
     CURVES,
     KIND,
     MARK,
@@ -41,11 +40,11 @@ from twofold.experiments.archive import (
     identity_of,
     read_mark,
 )
+from twofold.experiments.checksums import FILES, DamagedRunError, check, write_checksums
 from twofold.experiments.config import Config
 from twofold.experiments.files import digest, exchange, own_folder, sync, sync_names
 from twofold.experiments.files import writing as writing
-from twofold.experiments.plain import NO_FILE, WrongContentError, read_json
-from twofold.experiments.reader import CONFIG, SUMMARY
+from twofold.experiments.plain import WrongContentError
 from twofold.experiments.runs import Run, Runs
 from twofold.experiments.weights import FOLDER as WEIGHTS
 from twofold.experiments.weights import holds, written
@@ -57,15 +56,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = 1  # of a store; archives have a different one
-FILES = (CONFIG, SUMMARY, CURVES)
 PROBE = ".probe-"
 ABANDONED = 3600.0  # seconds after which nobody is writing a run any more
 NAMED = 3  # runs that cannot be read and are named; the others are counted
 ATTEMPTS = 10  # to replace a run that other processes replace at the same time
-
-
-class DamagedRunError(Exception):
-    """A run folder whose contents differ from what was written."""
 
 
 class Store:
@@ -166,9 +160,7 @@ class Store:
                 write(unfinished)
                 old = self._named(identity)
                 _keep_weights(old, unfinished)
-                files = (*FILES, *written(unfinished))
-                sums = {name: digest(unfinished / name) for name in files}
-                (unfinished / CHECKSUMS).write_text(json.dumps(sums, indent=2) + "\n")
+                write_checksums(unfinished)
                 sync(unfinished)
                 self._put(unfinished, folder)
                 sync_names(self.folder)
@@ -397,28 +389,3 @@ def _keep_weights(old: Iterable[Path], new: Path) -> None:
                     shutil.copyfile(folder / name, new / name)
         except (DamagedRunError, FileNotFoundError):  # a different process may be replacing it
             shutil.rmtree(new / WEIGHTS, ignore_errors=True)
-
-
-def check(folder: Path, names: Iterable[str] | None = None) -> None:
-    """Compare files of a run with their checksums; without `names`, all files of the run."""
-    try:
-        sums = read_json(folder / CHECKSUMS)
-        if names is None:
-            weights = {name for name in sums if name not in FILES}
-            names = (*FILES, *sorted(weights & {*written(folder)}))
-            for missing in sorted(weights - {*names}):
-                raise DamagedRunError(f"{missing} is missing")
-        for name in names:
-            if digest(folder / name) != sums[name]:
-                raise DamagedRunError(f"{name} is damaged")
-    except FileNotFoundError as error:
-        raise DamagedRunError(f"{Path(error.filename).name} is missing") from None
-    except OSError as error:
-        if error.errno in NO_FILE:
-            raise DamagedRunError(f"{Path(error.filename).name} is no plain file") from None
-        # The machine failed, and the files may be sound.
-        raise UserError(f"can't read {folder}: {error.strerror or error}") from error
-    except WrongContentError as error:
-        raise DamagedRunError(str(error)) from None
-    except (LookupError, TypeError, AttributeError):
-        raise DamagedRunError(f"{CHECKSUMS} is damaged") from None

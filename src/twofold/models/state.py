@@ -76,6 +76,21 @@ def detached_copy(module: nn.Module) -> nn.Module:
     return copy.deepcopy(module, excluded)
 
 
+def alike(one: Any, other: Any) -> bool:
+    """Tell whether tensors have the same shape, and lists of things the same length.
+
+    Of a dictionary, the tensors are compared: other entries may come with training.
+    """
+    if isinstance(other, dict):
+        tensors = {key: value for key, value in other.items() if isinstance(value, Tensor)}
+        return isinstance(one, dict) and all(alike(one.get(k), v) for k, v in tensors.items())
+    if isinstance(other, Tensor):
+        return isinstance(one, Tensor) and (one.shape, one.dtype) == (other.shape, other.dtype)
+    if isinstance(other, list):
+        return isinstance(one, list) and len(one) == len(other) and all(map(alike, one, other))
+    return type(one) is type(other)
+
+
 def _tensors(values: Any) -> list[Tensor]:
     found = []
     for value in values:

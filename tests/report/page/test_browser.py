@@ -16,7 +16,7 @@ from helpers.runs import curve_run, gap_accuracies
 
 from twofold import Store
 from twofold.cli import main
-from twofold.evaluation.measures import gaps
+from twofold.evaluation.trajectory import gaps
 from twofold.report.page.server import page_server
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: it comes with [dev]")

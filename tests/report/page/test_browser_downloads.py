@@ -10,7 +10,7 @@ import pytest
 from helpers.browser import METHODS, SEEDS, download
 from PIL import Image
 
-from twofold.evaluation.measures import gaps
+from twofold.evaluation.trajectory import gaps
 
 pytest.importorskip("playwright.sync_api", reason="no playwright: it comes with [dev]")
 

@@ -17,7 +17,8 @@ from twofold.compare.groups import Group, groups
 from twofold.compare.hypotheses import hypotheses
 from twofold.compare.verdicts import findings
 from twofold.drawing.style import looks
-from twofold.evaluation.measures import MEASURES, TOLERANCE, Gap, gaps
+from twofold.evaluation.measures import MEASURES
+from twofold.evaluation.trajectory import TOLERANCE, Gap, gaps
 from twofold.experiments.plotting import accuracy_curve
 from twofold.experiments.runs import Run
 from twofold.report.page.thinning import DENSE, thin
