@@ -47,11 +47,11 @@ def runs(
     store: str = "replication",
 ) -> list[Run]:
     """Return the runs of a method in a store, one per seed."""
-    wanted = (benchmark, mode, method, profile)
+    key = (benchmark, mode, method, profile)
     return [
         run
         for run in stored(store)
-        if (run.config.benchmark, run.config.mode, run.config.method, run.config.profile) == wanted
+        if (run.config.benchmark, run.config.mode, run.config.method, run.config.profile) == key
     ]
 
 
@@ -75,13 +75,13 @@ def low(*where: str, store: str = "replication") -> str:
 
 def projections(method: str, benchmark: str, profile: str) -> str:
     """Return in how many of the runs a gradient was projected."""
-    found = [
+    candidates = [
         run
         for store in ("replication", "checks")
         for run in runs(method, benchmark, "online", profile, store)
     ]
-    acted = sum(bool(run.columns["projected"].any()) for run in found)
-    return f"{acted} of {len(found)}"
+    acted = sum(bool(run.columns["projected"].any()) for run in candidates)
+    return f"{acted} of {len(candidates)}"
 
 
 # Decisions
@@ -102,11 +102,11 @@ def primary(
     store: str = "replication",
 ) -> str:
     """Return what a primary comparison by the text decides."""
-    wanted = (metric, what, how, mode, benchmark, "paper")
+    key = (metric, what, how, mode, benchmark, "paper")
     (verdict,) = [
         v
         for v in reached(store)
-        if (v.metric, v.objective, v.routine, v.mode, v.benchmark, v.profile) == wanted
+        if (v.metric, v.objective, v.routine, v.mode, v.benchmark, v.profile) == key
     ]
     result = Comparison(**{name: getattr(verdict, name) for name in Comparison._fields})
     return f"{metric.upper()}, {mode}: {decided(claim, result, len(verdict.seeds), verdict.margin)}"
@@ -116,7 +116,7 @@ def differing(
     claim: Claim, metric: str, one: Sequence[Run], other: Sequence[Run], family: int = 1
 ) -> str:
     """Return what `other` minus `one`, paired by seed, decides."""
-    ones, others = ({r.config.seed: getattr(r, metric) for r in own} for own in (one, other))
+    ones, others = ({r.config.seed: getattr(r, metric) for r in group} for group in (one, other))
     differences = [others[seed] - ones[seed] for seed in others if seed in ones]
     (result,) = compare([differences], MARGINS[metric], family)
     return f"{metric.upper()}: {decided(claim, result, len(differences), MARGINS[metric])}"
@@ -155,8 +155,8 @@ def _gamma(metric: str) -> str:
 
 
 def _heavier(metric: str) -> str:
-    found = (runs(method, store="gamma") for method in ("heavier-er", GAMMA_1))
-    return differing("nothing", metric, *found, family=2)
+    groups = (runs(method, store="gamma") for method in ("heavier-er", GAMMA_1))
+    return differing("nothing", metric, *groups, family=2)
 
 
 FINDINGS = (
@@ -348,8 +348,8 @@ FINDINGS = (
 
 def link(section: str, short: bool) -> str:
     page, _, title = section.partition("#")
-    where = f"replication/{section}" if short else section.removeprefix("README.md")
-    return f"[{'the appendix' if page == 'appendix.md' else title.replace('-', ' ')}]({where})"
+    target = f"replication/{section}" if short else section.removeprefix("README.md")
+    return f"[{'the appendix' if page == 'appendix.md' else title.replace('-', ' ')}]({target})"
 
 
 short = "--short" in sys.argv

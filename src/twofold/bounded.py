@@ -31,10 +31,10 @@ def minimise(
     limits = {"subproblem_maxiter": SEARCHES} if limited else {}
     options = {**OPTIONS, **limits}
     search: Any = scipy.optimize.minimize
-    found = search(
+    result = search(
         value_and_gradient, start, method=method, jac=True, hess=hessian, options=options
     )
-    return np.asarray(found.x)
+    return np.asarray(result.x)
 
 
 def _older(function: Any, start: Array, args: Any = (), **options: Any) -> Any:

@@ -92,13 +92,13 @@ class Watch:
         with kept_random_states():
             seed_all(0)  # a Dataset may draw: so it draws the same whenever it is read here
             sets = read_sets(tests)
-            own = digest_of(sets)
+            digest = digest_of(sets)
         if not isinstance(measure, str) or not measure.strip():
             raise UserError(f"measure must be a word, not {shown(measure)}")
         if not higher_is_better and not any(isinstance(one, Measured) for one in sets):
             raise UserError("a higher accuracy is better: higher_is_better is for functions")
         self.config: Config = describe(
-            benchmark, method, seed, own=own, schedule=schedule, size=size, settings=settings
+            benchmark, method, seed, own=digest, schedule=schedule, size=size, settings=settings
         )
         self._names = [one.name for one in sets]
         word = measure if higher_is_better else f"−{measure}"
@@ -180,8 +180,8 @@ class Watch:
         if self._resume and number <= self._task + self._ended:
             self._go_back(number, done)
         elif number != self._task + 1:
-            before = f"after task {self._task - 1} comes task {self._task}"
-            hint = before if self._task else "the first task is task 0"
+            order = f"after task {self._task - 1} comes task {self._task}"
+            hint = order if self._task else "the first task is task 0"
             raise UserError(f"{hint}, not task {number - 1}")
         elif self._resume:
             raise UserError(
@@ -235,8 +235,8 @@ class Watch:
         Figures know `projected`, and all names are columns of the curves.
         """
         for name, value in values.items():
-            taken = name in ("task", "iteration") or name.startswith(("accuracy_", "raw_accuracy_"))
-            if taken or (isinstance(value, Tensor) and value.numel() != 1):
+            known = name in ("task", "iteration") or name.startswith(("accuracy_", "raw_accuracy_"))
+            if known or (isinstance(value, Tensor) and value.numel() != 1):
                 raise UserError(f"can't log {name!r}: log a number by a name that is not taken")
             number = value.detach().reshape(()) if isinstance(value, Tensor) else float(value)
             self._logged[name] = number

@@ -36,8 +36,8 @@ class TwofoldCallback(TrainerCallback):
         optimizer: Optimizer,
         **others: Any,
     ) -> None:
-        own = getattr(optimizer, "optimizer", optimizer)  # Accelerate wraps it
-        self._loop.begin(self.task, own, model, state.global_step)
+        plain = getattr(optimizer, "optimizer", optimizer)  # Accelerate wraps it
+        self._loop.begin(self.task, plain, model, state.global_step)
 
     def on_step_end(
         self, args: Any, state: Any, control: Any, *, model: nn.Module, **others: Any

@@ -150,8 +150,8 @@ def gap_area(run: Trajectory) -> float | None:
     """
 
     def below(gap: Gap) -> float:
-        after = run.complete[gap.switch : gap.switch + gap.length, gap.task - 1]
-        return float(np.maximum(gap.before - after, 0).mean())
+        curve = run.complete[gap.switch : gap.switch + gap.length, gap.task - 1]
+        return float(np.maximum(gap.before - curve, 0).mean())
 
     return _mean(below(gap) for gap in run.gaps)
 
@@ -233,7 +233,7 @@ def forgetting(run: Trajectory) -> float | None:
     1/(T-1) sum_{i<T} [max_{i<=k<T} a_i(b_k) - a_i(b_T)]
     """
     *earlier, end = run.final
-    return _mean(max(after[i] for after in earlier[i:]) - end[i] for i in range(len(earlier)))
+    return _mean(max(row[i] for row in earlier[i:]) - end[i] for i in range(len(earlier)))
 
 
 @measure("bwt", "BWT", "points", "higher", "unaffected", whole=True)
@@ -244,7 +244,7 @@ def backward_transfer(run: Trajectory) -> float | None:
     1/(T-1) sum_{i<T} [a_i(b_T) - a_i(b_i)]
     """
     *earlier, end = run.final
-    return _mean(end[i] - after[i] for i, after in enumerate(earlier))
+    return _mean(end[i] - row[i] for i, row in enumerate(earlier))
 
 
 @measure("new_speed", "new task at 90%", "iterations", "lower", "upper bound")
@@ -270,7 +270,7 @@ def new_task_accuracy(run: Trajectory) -> float | None:
 
     1/(T-1) sum_{k>1} a_k(b_k)
     """
-    return _mean(after[-1] for after in run.final[1:])
+    return _mean(row[-1] for row in run.final[1:])
 
 
 def _largest_fall(curve: NDArray[np.float64], window: int) -> float:

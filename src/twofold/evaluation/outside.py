@@ -187,9 +187,9 @@ def _measured(test: Measured, model: Any) -> float:
 def _checked(logits: Any) -> Tensor:
     """Require scores in a row per example."""
     if not isinstance(logits, Tensor) or logits.dim() != 2:
-        found = f"shape {list(logits.shape)}" if isinstance(logits, Tensor) else type(logits)
+        form = f"shape {list(logits.shape)}" if isinstance(logits, Tensor) else type(logits)
         raise UserError(
-            f"the model must return a row of scores per example, not {found}: for other outputs, "
+            f"the model must return a row of scores per example, not {form}: for other outputs, "
             "give a function of the model instead of a test set"
         )
     return logits

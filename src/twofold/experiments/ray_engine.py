@@ -87,8 +87,8 @@ class RayEngine:
             return
         used = {plugin for config in configs for plugin in config.plugins}
         plugins = {plugin: Path(plugin).read_bytes() for plugin in used}
-        hushed: Any = Hushed(sys.stdout)
-        with contextlib.redirect_stdout(hushed), cluster(self.address, self.workers):
+        output: Any = Hushed(sys.stdout)
+        with contextlib.redirect_stdout(output), cluster(self.address, self.workers):
             self._check(configs)
             with _token(store) as token:
                 errand = _Errand(store.folder, token, data, plugins, self.checkpoint_every)

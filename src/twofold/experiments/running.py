@@ -111,8 +111,8 @@ def listed(runs: str | Study | Config | Iterable[Config | Study]) -> list[Config
     for each in runs:
         if not isinstance(each, Config | Study):
             raise UserError(f"runs are configurations or studies, not {each!r}"[:100])
-        own = each.configs() if isinstance(each, Study) else [each]
-        configs |= {config.identity(): config for config in own}
+        members = each.configs() if isinstance(each, Study) else [each]
+        configs |= {config.identity(): config for config in members}
     for config in configs.values():
         check_config(config)
     return list(configs.values())

@@ -304,8 +304,8 @@ class Runs(Sequence[Run]):
 
     def frame(self) -> pd.DataFrame:
         """Return the curves of all runs, with the name of the run and all its options first."""
-        own = own_settings(run.config for run in self)
-        return self._with_curves([*option_names(), *own], named=True)
+        settings = own_settings(run.config for run in self)
+        return self._with_curves([*option_names(), *settings], named=True)
 
     def _with_curves(self, names: Sequence[str], named: bool = False) -> pd.DataFrame:
         import pandas as pd

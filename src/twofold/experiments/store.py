@@ -261,32 +261,32 @@ class Store:
 
     def damaged(self, places: Iterable[Path]) -> dict[Path, str]:
         """Check runs and their checksums, and return what is wrong with each damaged run."""
-        found: dict[Path, str] = {}
+        reasons: dict[Path, str] = {}
         if self._archive is not None:
             wrong = self._archive.damaged(place.name for place in places)
-            found = {self.folder / name: why for name, why in wrong.items()}
+            reasons = {self.folder / name: why for name, why in wrong.items()}
         for place in places:
             try:
                 if self._archive is None:
                     check(place)
-                Run.of_store(place, curves=place not in found)
+                Run.of_store(place, curves=place not in reasons)
             except (DamagedRunError, WrongContentError) as error:
-                found.setdefault(place, str(error))
-        return found
+                reasons.setdefault(place, str(error))
+        return reasons
 
     def _loaded(self, curves: bool) -> list[Run]:
         """Load all runs, each once; report those that cannot be read, and copies."""
         if not self.folder.is_dir():  # its name may be misspelt
             raise UserError(f"there is no folder {self.folder}")
         places, wrong = self.folders(), dict[Path, str]()
-        found: dict[str, Run] = {}
+        runs: dict[str, Run] = {}
         for place in places:
             try:
                 run = self._load(place, curves)
             except (DamagedRunError, WrongContentError) as error:
                 wrong[place] = f"{error}; it is left out"
                 continue
-            first = found.setdefault(identity_of(place.name), run)
+            first = runs.setdefault(identity_of(place.name), run)
             if first is not run:
                 wrong[place] = f"it is a copy of {first.name}, and counts once"
         for place, why in list(wrong.items())[:NAMED]:
@@ -297,16 +297,16 @@ class Store:
                 "see `twofold runs verify`",
                 file=sys.stderr,
             )
-        return list(found.values())
+        return list(runs.values())
 
     def _load(self, place: Path, curves: bool = False) -> Run:
         if self._archive is not None:  # its curves are compared when they are read
             return Run.of_store(place, curves)
         check(place, FILES)
-        seen = place.name, (place / CURVES).stat().st_mtime_ns
-        run = Run.of_store(place, curves and seen not in self._sound)
+        version = place.name, (place / CURVES).stat().st_mtime_ns
+        run = Run.of_store(place, curves and version not in self._sound)
         if curves:
-            self._sound.add(seen)
+            self._sound.add(version)
         return run
 
     def set_aside(self, folder: Path, why: str) -> None:
