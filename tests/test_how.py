@@ -20,9 +20,9 @@ def weights_of_a_run(method: str, norm: bool, **options: object) -> tuple[list[T
     """The weights, and the buffers of batch norm, after every iteration of a run."""
     settings = Settings(**{**vars(SETTINGS), **options})  # type: ignore[arg-type]
     training = Training(domain_benchmark(TASKS, norm), *Method.parse(method).make(), settings)
-    found: list[Tensor] = []
-    training.run(lambda: found.append(everything(training.net.module)))
-    return found, training
+    results: list[Tensor] = []
+    training.run(lambda: results.append(everything(training.net.module)))
+    return results, training
 
 
 BITWISE = [
@@ -84,10 +84,10 @@ def with_closure(script: Script) -> Script:
 
     def closure() -> Tensor:
         script.optimizer.zero_grad()
-        found = losses()
-        for loss in found:
+        result = losses()
+        for loss in result:
             loss.backward(retain_graph=script.retain)
-        return sum(found, torch.zeros(()))
+        return sum(result, torch.zeros(()))
 
     script.optimizer.step = lambda: step(closure)  # type: ignore[method-assign]
     return script
@@ -110,7 +110,7 @@ def test_every_routine_works_or_says_in_one_line_why_not(name):
 
 
 def test_a_chain_of_values_is_a_chain_of_text():
-    found = []
+    results = []
     for chain in ("gem(gamma=0.1)+clip(0.01)+warmup(3)", Gem(gamma=0.1) + Clip(0.01) + Warmup(3)):
         model, optimizer, how = tiny(chain)
         how.references(lambda k, model=model: loss_of(model, 10 + k))
@@ -121,9 +121,9 @@ def test_a_chain_of_values_is_a_chain_of_text():
                 optimizer.zero_grad()
                 loss_of(model, n).backward()
                 optimizer.step()
-        found.append(everything(model))
+        results.append(everything(model))
         assert optimizer.param_groups[0]["lr"] == 0.1  # after the step it is the user's own
-    assert torch.equal(*found)
+    assert torch.equal(*results)
 
 
 def test_the_parameters_and_gradients_stay_where_they_are():
@@ -147,10 +147,10 @@ def test_the_parameters_and_gradients_stay_where_they_are():
 def test_batch_norm_is_frozen_in_reference_passes():
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
     model, optimizer, how = tiny("gem(when=always)", model=model)
-    seen = []
+    records = []
 
     def reference(k: int) -> Tensor:
-        seen.append((model[1].training, model[1].weight.requires_grad))
+        records.append((model[1].training, model[1].weight.requires_grad))
         return loss_of(model, 10)
 
     how.references(reference)
@@ -158,7 +158,7 @@ def test_batch_norm_is_frozen_in_reference_passes():
     loss_of(model, 0).backward()
     statistics = model[1].running_mean.clone()
     optimizer.step()
-    assert seen == [(False, False)]
+    assert records == [(False, False)]
     assert torch.equal(model[1].running_mean, statistics)
     assert model[1].training
     assert model[1].weight.requires_grad
@@ -174,16 +174,16 @@ def test_without_a_past_nothing_is_asked_for():
 
 def test_the_average_is_evaluated_and_training_goes_on():
     model, optimizer, how = tiny("ema(0.5)")
-    seen = []
+    records = []
     for n in range(3):
         optimizer.zero_grad()
         loss_of(model, n).backward()
         optimizer.step()
-        seen.append(everything(model))
+        records.append(everything(model))
     with how.evaluated():
         average = everything(model)
-    assert torch.equal(everything(model), seen[-1])
-    expected = sum(0.5 ** (2 - n) * seen[n] for n in range(3)) / 1.75
+    assert torch.equal(everything(model), records[-1])
+    expected = sum(0.5 ** (2 - n) * records[n] for n in range(3)) / 1.75
     torch.testing.assert_close(average, expected, rtol=1e-5, atol=1e-6)
 
 

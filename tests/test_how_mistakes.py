@@ -155,7 +155,7 @@ def test_after_a_refused_step_nothing_is_lost(chain):
         how.old(lambda: loss_of(model, 10))
         how.memory(lambda n: batch(10)[0])
 
-    found = []
+    results = []
     for early in (True, False):
         model, optimizer, how = tiny(chain, momentum=0.9)
         loss_of(model, 0).backward()
@@ -171,5 +171,5 @@ def test_after_a_refused_step_nothing_is_lost(chain):
             assert how.iteration == 0
             given(how, model)
         optimizer.step()
-        found.append(everything(model))
-    assert torch.equal(*found)
+        results.append(everything(model))
+    assert torch.equal(*results)

@@ -34,12 +34,12 @@ def made(optimizer: str, method: str = "er+gem", norm: bool = True, **options) -
 @pytest.mark.parametrize("norm", [False, True], ids=["plain", "batch-norm"])
 def test_the_default_is_bitwise_torchs_sgd(norm):
     """The loop's own update of one vector, and torch's of every layer."""
-    usual = made("sgd", "er+gem+warmup(2)+momentum-reset", norm)
+    default = made("sgd", "er+gem+warmup(2)+momentum-reset", norm)
     torchs = made("sgd", "er+gem+warmup(2)+momentum-reset", norm)
     torchs.update = TorchUpdate(torchs.net, read("sgd"), torchs.lr, torchs.momentum)
-    assert isinstance(usual.update, Momentum)
-    results = [training.run() for training in (usual, torchs)]
-    assert torch.equal(usual.net.values, torchs.net.values)
+    assert isinstance(default.update, Momentum)
+    results = [training.run() for training in (default, torchs)]
+    assert torch.equal(default.net.values, torchs.net.values)
     for name, column in results[0].curves.items():
         np.testing.assert_array_equal(column, results[1].curves[name], err_msg=name)
 
@@ -175,25 +175,25 @@ def test_the_command_of_a_run_gives_the_same_run():
         config = twofold.configure("rotated-mnist", "er", optimizer=text)
         command = config.command()
         assert command is not None
-        again = twofold.configure(
+        second = twofold.configure(
             "rotated-mnist",
             "er",
             optimizer=config.optimizer,
             lr=config.lr,
             momentum=config.momentum,
         )
-        assert again.identity() == config.identity()
+        assert second.identity() == config.identity()
         assert "--optimizer" in command
     assert "--optimizer" not in twofold.configure("rotated-mnist", "er").command()
 
 
 def test_the_optimiser_makes_a_different_run_and_sgd_the_same_as_before():
-    usual = twofold.configure("rotated-mnist", "er")
-    assert usual.identity() == "8f77e28d19"  # the one that published archives have
-    stored = {name: value for name, value in vars(usual).items() if name != "optimizer"}
-    assert twofold.Config.stored(stored).identity() == usual.identity()
+    default = twofold.configure("rotated-mnist", "er")
+    assert default.identity() == "8f77e28d19"  # the one that published archives have
+    stored = {name: value for name, value in vars(default).items() if name != "optimizer"}
+    assert twofold.Config.stored(stored).identity() == default.identity()
     others = [twofold.configure("rotated-mnist", "er", optimizer=name) for name in NAMES]
-    assert len({config.identity() for config in (usual, *others)}) == len(NAMES) + 1
+    assert len({config.identity() for config in (default, *others)}) == len(NAMES) + 1
 
 
 def test_a_run_can_be_asked_for_with_any_optimiser(tmp_path):

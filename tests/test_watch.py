@@ -51,9 +51,9 @@ def test_reinforcement_learning_with_evaluations_of_different_cost():
         "left": 6,
         "right": 3,
     }  # after 4, 8 and 10 iterations: the last one counts once
-    again, same_weight = run()
+    second, same_weight = run()
     assert weight == same_weight
-    assert np.array_equal(first.accuracy, again.accuracy, equal_nan=True)
+    assert np.array_equal(first.accuracy, second.accuracy, equal_nan=True)
     assert first.gaps[0].depth > 2
     assert first.min < -2
     assert first.measures["new_speed"] is None  # 90% of a negative reward means nothing
@@ -188,11 +188,11 @@ def test_a_measure_that_is_no_number_is_named_and_the_curves_are_kept(tmp_path, 
     ):
         watch("model")
     watch.close()
-    again = watched({"reward": lambda model: 4.0}, out=tmp_path, resume=True)
-    assert again.position == (0, 3)
-    again.task(0, done=2)
-    again("model")
-    assert again.finish().accuracy[:, 0].tolist() == [1, 2, 4]
+    second = watched({"reward": lambda model: 4.0}, out=tmp_path, resume=True)
+    assert second.position == (0, 3)
+    second.task(0, done=2)
+    second("model")
+    assert second.finish().accuracy[:, 0].tolist() == [1, 2, 4]
 
 
 def test_an_error_in_a_measure_is_the_users_and_the_curves_are_kept(tmp_path):
@@ -246,22 +246,6 @@ def test_two_watchers_with_one_name_and_seed_are_refused(tmp_path):
 def test_wrong_arguments_are_refused(given, line):
     with pytest.raises(twofold.UserError, match=re.escape(line)):
         watched(**given)
-
-
-def test_measures_and_gaps_of_plain_arrays():
-    task, nan = [1, 1, 2, 2], float("nan")
-    accuracy = [[50, nan], [90, nan], [60, 40], [85, 80]]
-    found = twofold.measures(task, accuracy)
-    assert found["min"] == 60
-    assert found["avg"] == 82.5
-    assert found["forgetting"] == 5
-    (gap,) = twofold.gaps(task, accuracy)
-    assert (gap.depth, gap.lowest_at, gap.recovery) == (30, 1, None)
-    for wrong in (([0, 0, 1, 1], accuracy), ([1, 2], accuracy), ([1, 1, 3, 3], accuracy)):
-        with pytest.raises(twofold.UserError):
-            twofold.measures(*wrong)
-        with pytest.raises(twofold.UserError):
-            twofold.gaps(*wrong)
 
 
 # Cost

@@ -104,12 +104,12 @@ def test_a_place_that_the_curves_do_not_reach_is_refused(tmp_path):
     watch = watched(out=tmp_path)
     train(network(), watch, tasks=1, steps=3)
     watch.close()
-    again = watched(out=tmp_path, resume=True)
+    second = watched(out=tmp_path, resume=True)
     with pytest.raises(twofold.UserError, match="curves of task 0 end after iteration 3 of it"):
-        again.task(1)
-    again.task(0, done=3)
+        second.task(1)
+    second.task(0, done=3)
     with pytest.raises(twofold.UserError, match="no iteration of task 0 was watched"):
-        again.finish()
+        second.finish()
 
 
 def test_curves_of_a_different_run_are_not_continued(tmp_path, capsys):
@@ -121,6 +121,6 @@ def test_curves_of_a_different_run_are_not_continued(tmp_path, capsys):
         watch.close()
         places.append(watch._work.checkpoint)
     places[0].write_bytes(places[1].read_bytes())
-    again = watched(out=tmp_path, seed=1, resume=True)
-    assert again.position == (-1, 0)
+    second = watched(out=tmp_path, seed=1, resume=True)
+    assert second.position == (-1, 0)
     assert "begins anew: its checkpoint belongs to a different run" in capsys.readouterr().err

@@ -64,9 +64,9 @@ def test_the_objective_must_be_the_same() -> None:
     ids=lambda other: next(iter(other)),
 )
 def test_all_other_settings_must_be_the_same(other: dict[str, Any]) -> None:
-    found = grouped(seeded("er", PLAIN, **other), seeded("er+gem", [81, 82, 84]))
-    assert verdicts(found) == []
-    (sentence,) = unpaired(found)
+    all_groups = grouped(seeded("er", PLAIN, **other), seeded("er+gem", [81, 82, 84]))
+    assert verdicts(all_groups) == []
+    (sentence,) = unpaired(all_groups)
     assert (
         "er+gem on rotated-mnist offline (LR 0.1, BS 128, profile paper) has no plain er"
         in sentence
@@ -77,20 +77,22 @@ def test_all_other_settings_must_be_the_same(other: dict[str, Any]) -> None:
 
 def test_the_precision_of_the_evaluation_may_differ() -> None:
     rounded = seeded("er+gem", [81, 82, 84], eval_precision="bf16")
-    found = grouped(seeded("er", PLAIN), rounded)
-    assert unpaired(found) == []
-    assert len(verdicts(found)) == 2
+    all_groups = grouped(seeded("er", PLAIN), rounded)
+    assert unpaired(all_groups) == []
+    assert len(verdicts(all_groups)) == 2
 
 
 def test_the_published_er_and_er_gem_have_different_memories() -> None:
     """Their difference is not only due to GEM: no verdict, but a command for a fair comparison."""
     published = {"profile": "published"}
-    found = grouped(seeded("er", PLAIN, **published), seeded("er+gem", [81, 82, 84], **published))
-    assert verdicts(found) == []
-    (sentence,) = unpaired(found)
+    all_groups = grouped(
+        seeded("er", PLAIN, **published), seeded("er+gem", [81, 82, 84], **published)
+    )
+    assert verdicts(all_groups) == []
+    (sentence,) = unpaired(all_groups)
     assert "--memory-grouping class-task --profile published" in sentence
     equal = seeded("er", PLAIN, memory_grouping="class-task", **published)
-    more = [*found, *groups(equal)]
+    more = [*all_groups, *groups(equal)]
     assert unpaired(more) == []
     assert {v.profile for v in verdicts(more)} == {"published"}
 
@@ -106,15 +108,15 @@ def test_the_published_joint_and_joint_gem_store_otherwise() -> None:
 
 
 def test_no_seed_in_common_is_no_pair() -> None:
-    found = groups([scored_run("er", seed=1), scored_run("er+gem", seed=2)])
-    assert verdicts(found) == []
-    assert len(unpaired(found)) == 1
+    all_groups = groups([scored_run("er", seed=1), scored_run("er+gem", seed=2)])
+    assert verdicts(all_groups) == []
+    assert len(unpaired(all_groups)) == 1
 
 
 def test_a_plugin_changes_nothing_in_plain_sgd(half: Path) -> None:
     plugin = {"plugins": [str(half)]}
-    found = grouped(seeded("er", PLAIN), seeded("er+half", [81, 82, 84], **plugin))
-    assert {v.routine for v in verdicts(found)} == {"half"}
+    all_groups = grouped(seeded("er", PLAIN), seeded("er+half", [81, 82, 84], **plugin))
+    assert {v.routine for v in verdicts(all_groups)} == {"half"}
 
 
 def test_the_setting_at_which_plain_sgd_ends_highest_counts() -> None:
@@ -125,9 +127,9 @@ def test_the_setting_at_which_plain_sgd_ends_highest_counts() -> None:
         seeded("er+clip", [81, 82, 84], lr=0.01),
         seeded("er", PLAIN, [95, 95, 95], lr=0.001),  # without a partner
     ]
-    found = grouped(*runs)
-    assert [v.lr for v in verdicts(found)] == [0.01, 0.01]
-    every = verdicts(found, all_settings=True)
+    all_groups = grouped(*runs)
+    assert [v.lr for v in verdicts(all_groups)] == [0.01, 0.01]
+    every = verdicts(all_groups, all_settings=True)
     assert [(v.hypothesis, v.lr, v.family) for v in every] == [
         ("H1", 0.1, 2),
         ("H1", 0.01, 2),

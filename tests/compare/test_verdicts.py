@@ -32,8 +32,8 @@ differences = st.lists(
 def test_reservations_about_plain_sgds_runs_are_said_too() -> None:
     plain = seeded("er", PLAIN, eval_precision="bf16")
     plain[0].summary["audit"] = {"images": 2000, "differences": 500}
-    (found, _) = verdicts(grouped(plain, seeded("er+gem", [81, 82, 84])))
-    assert "500 of 2,000 audited predictions differ from fp32" in found.sentence
+    (verdict, _) = verdicts(grouped(plain, seeded("er+gem", [81, 82, 84])))
+    assert "500 of 2,000 audited predictions differ from fp32" in verdict.sentence
 
 
 def test_comparisons_that_look_alike_are_told_apart() -> None:
@@ -55,8 +55,8 @@ def test_an_objective_that_is_not_available_has_verdicts_all_the_same() -> None:
         method = config.method.replace("er", "mine(share=0.5)")
         return replace(run, config=replace(config, method=method, components=components))
 
-    found = verdicts(grouped(*([renamed(run) for run in own] for own in runs)))
-    assert [(v.objective, v.routine) for v in found] == [("mine(share=0.5)", "gem")] * 2
+    results = verdicts(grouped(*([renamed(run) for run in own] for own in runs)))
+    assert [(v.objective, v.routine) for v in results] == [("mine(share=0.5)", "gem")] * 2
 
 
 def test_exploratory_comparisons_of_a_hypothesis_and_profile_are_one_family() -> None:
@@ -64,16 +64,16 @@ def test_exploratory_comparisons_of_a_hypothesis_and_profile_are_one_family() ->
     paper = [seeded("er", PLAIN), *(seeded(m, [81, 82, 84]) for m in methods)]
     one = {"benchmark": "domain-cifar100", "profile": "published"}
     published = [seeded("er", PLAIN, **one), seeded("er+clip", [81, 82, 84], **one)]
-    found = verdicts(grouped(*paper, *published))
-    assert {v.study for v in found} == {""}
-    assert {(v.hypothesis, v.profile): v.family for v in found} == {
+    results = verdicts(grouped(*paper, *published))
+    assert {v.study for v in results} == {""}
+    assert {(v.hypothesis, v.profile): v.family for v in results} == {
         ("H1", "paper"): 3,
         ("H1", "published"): 1,
         ("H3", "paper"): 3,
         ("H3", "published"): 1,
     }
-    first = next(v for v in found if v.profile == "paper")
-    alone = next(v for v in found if v.profile == "published")
+    first = next(v for v in results if v.profile == "paper")
+    alone = next(v for v in results if v.profile == "published")
     assert first.p == pytest.approx(alone.p)
     assert first.p_corrected == pytest.approx(3 * alone.p)
     assert first.interval[0] < alone.interval[0]
@@ -82,8 +82,8 @@ def test_exploratory_comparisons_of_a_hypothesis_and_profile_are_one_family() ->
 
 def test_exploratory_comparisons_with_too_few_seeds_are_none() -> None:
     runs = [seeded("er", PLAIN), seeded("er+clip", [81, 82, 84]), seeded("er+sam", [81, 82])]
-    found = [v for v in verdicts(grouped(*runs)) if v.hypothesis == "H1"]
-    assert {v.routine: v.family for v in found} == {"clip": 1, "sam": 1}
+    results = [v for v in verdicts(grouped(*runs)) if v.hypothesis == "H1"]
+    assert {v.routine: v.family for v in results} == {"clip": 1, "sam": 1}
 
 
 def test_an_effect_that_shows() -> None:
@@ -154,8 +154,8 @@ def verdict_on(hypothesis: str, what: str, lows: list[float], avgs: list[float])
     """The verdict on what+gem, whose MIN is 80 and whose AVG is 90 without GEM."""
     method = "gem" if what == "finetune" else f"{what}+gem"
     plain = seeded(what, [80.0] * 5, [90.0] * 5)
-    found = verdicts(grouped(plain, seeded(method, lows, avgs)))
-    return next(v for v in found if v.hypothesis == hypothesis)
+    results = verdicts(grouped(plain, seeded(method, lows, avgs)))
+    return next(v for v in results if v.hypothesis == hypothesis)
 
 
 HIGHER = [82.0, 82.1, 82.2, 82.1, 82.0]

@@ -91,8 +91,8 @@ def test_images_are_counted_only_until_it_is_clear(three_of_four: Evaluator) -> 
 
     def images_for(lowest: float) -> tuple[float, int]:
         before = evaluator.checks.images
-        found = evaluator.lowest(torch.tensor([lowest]), lambda logits: logits)
-        return float(found), evaluator.checks.images - before
+        result = evaluator.lowest(torch.tensor([lowest]), lambda logits: logits)
+        return float(result), evaluator.checks.images - before
 
     assert images_for(math.inf) == (75, 40)
     assert images_for(100) == (75, 40)

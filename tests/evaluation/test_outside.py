@@ -74,7 +74,7 @@ def test_a_call_leaves_modes_gradients_buffers_and_random_states_as_they_are():
 
 def test_accuracies_are_those_of_a_plain_evaluation():
     """On a network whose batch norm is folded: the copy is used, and agrees."""
-    net, found = network(), []
+    net, results = network(), []
     watch = watched(schedule="every", size=1000)
 
     class Both:
@@ -83,17 +83,17 @@ def test_accuracies_are_those_of_a_plain_evaluation():
 
         def __call__(self, model: nn.Module) -> None:
             watch(model)
-            learned = len(found) // 8 + 1
+            learned = len(results) // 8 + 1
             both = [measured(model, *TESTS[name]) for name in TESTS]
-            found.append(both[:learned] + [np.nan] * (2 - learned))
+            results.append(both[:learned] + [np.nan] * (2 - learned))
 
     train(net, Both())
     predict = watch._evaluator._known["evaluated"].predict
     assert isinstance(predict, Confirmed)
     assert predict.agrees
     run = watch.finish()
-    assert np.array_equal(run.accuracy, np.array(found, np.float32), equal_nan=True)
-    assert run.summary["accuracy_after_task"][-1] == pytest.approx(found[-1])
+    assert np.array_equal(run.accuracy, np.array(results, np.float32), equal_nan=True)
+    assert run.summary["accuracy_after_task"][-1] == pytest.approx(results[-1])
 
 
 def test_a_compiled_model_is_evaluated_by_its_original_module():
@@ -157,12 +157,12 @@ def test_a_model_that_changes_its_head_is_evaluated_with_that_head():
     net = Heads()
     watch = watched({"0": images(10, 300)})
     watch.task(0)
-    found = []
+    results = []
     for head in (0, 1, 0):
         net.head = head
         watch(net)
-        found.append(measured(net, *images(10, 300)))
-    assert watch.finish().accuracy[:, 0].tolist() == pytest.approx(found)
+        results.append(measured(net, *images(10, 300)))
+    assert watch.finish().accuracy[:, 0].tolist() == pytest.approx(results)
 
 
 def test_a_model_that_is_a_new_object_each_time_is_evaluated_as_it_is():
@@ -222,11 +222,11 @@ def test_a_model_that_changes_its_size_is_refused_and_a_function_takes_it():
 
 
 def test_a_layer_that_is_replaced_by_one_of_its_size_is_the_one_that_counts():
-    net, found = network(), []
+    net, results = network(), []
     watch = watched({"0": images(10, 300)})
     watch.task(0)
     for seed in range(3):
         net[0] = network(seed)[0]
         watch(net)
-        found.append(measured(net, *images(10, 300)))
-    assert watch.finish().accuracy[:, 0].tolist() == pytest.approx(found)
+        results.append(measured(net, *images(10, 300)))
+    assert watch.finish().accuracy[:, 0].tolist() == pytest.approx(results)

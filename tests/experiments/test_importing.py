@@ -31,8 +31,8 @@ def imported(file: Path, *words: str) -> Any:
     given = ["--benchmark", "mine", "--method", "theirs", "--seed", "0"]
     code = main(["runs", "import", str(file), "--runs", str(store), *given, *words])
     assert code == 0
-    (found,) = twofold.Store(store).runs()
-    return found
+    (imported_run,) = twofold.Store(store).runs()
+    return imported_run
 
 
 def same(found: Any, run: Any) -> None:
@@ -44,16 +44,16 @@ def same(found: Any, run: Any) -> None:
 
 def test_a_wide_table_is_imported(tmp_path, run, capsys):
     curves_of(run).to_csv(tmp_path / "curves.csv", index=False)
-    found = imported(tmp_path / "curves.csv", "--lr", "0.5", "--set", "width=8")
-    same(found, run)
-    assert found.config.lr == 0.5
-    assert found.config.settings == {"width": 8}
-    assert found.quantity(1) == "accuracy"
-    assert found.config.eval_schedule == "dense:4:4"  # which means the same
+    imported_run = imported(tmp_path / "curves.csv", "--lr", "0.5", "--set", "width=8")
+    same(imported_run, run)
+    assert imported_run.config.lr == 0.5
+    assert imported_run.config.settings == {"width": 8}
+    assert imported_run.quantity(1) == "accuracy"
+    assert imported_run.config.eval_schedule == "dense:4:4"  # which means the same
     assert "1 run imported" in capsys.readouterr().out
-    again = ["runs", "import", str(tmp_path / "curves.csv"), "--runs", str(tmp_path / "store")]
+    second = ["runs", "import", str(tmp_path / "curves.csv"), "--runs", str(tmp_path / "store")]
     names = ["--benchmark", "mine", "--method", "theirs", "--seed", "0"]
-    assert main([*again, *names, "--lr", "0.5", "--set", "width=8"]) == 2
+    assert main([*second, *names, "--lr", "0.5", "--set", "width=8"]) == 2
     assert "removes it" in capsys.readouterr().err
 
 
@@ -63,10 +63,10 @@ def test_only_evaluated_rows_and_a_count_per_task_are_enough(tmp_path, run):
     curves["task"] = ["first" if task == 1 else "second" for task in curves["task"]]
     curves[["accuracy_1", "accuracy_2"]] /= 100
     curves.to_csv(tmp_path / "curves.tsv", sep="\t", index=False)
-    found = imported(
+    imported_run = imported(
         tmp_path / "curves.tsv", "--scale", "100", "--columns", "accuracy_1,accuracy_2"
     )
-    assert np.allclose(found.accuracy, run.accuracy, equal_nan=True)
+    assert np.allclose(imported_run.accuracy, run.accuracy, equal_nan=True)
 
 
 def test_a_long_table_is_imported(tmp_path, run):
@@ -74,9 +74,9 @@ def test_a_long_table_is_imported(tmp_path, run):
     named = curves.rename(columns={"accuracy_1": "1", "accuracy_2": "2"})
     long = named.melt(["iteration", "task"], var_name="test", value_name="accuracy").dropna()
     long.sort_values(["iteration", "test"]).to_csv(tmp_path / "long.csv", index=False)
-    found = imported(tmp_path / "long.csv", "--measure", "reward")
-    same(found, run)
-    assert found.quantity(2) == "reward"
+    imported_run = imported(tmp_path / "long.csv", "--measure", "reward")
+    same(imported_run, run)
+    assert imported_run.quantity(2) == "reward"
 
 
 def test_a_table_of_several_runs_is_imported(tmp_path):
@@ -133,8 +133,8 @@ def test_a_table_that_makes_no_sense_is_refused(tmp_path, capsys, text, line):
     (tmp_path / "curves.csv").write_text(text)
     words = ["runs", "import", str(tmp_path / "curves.csv"), "--runs", str(tmp_path / "store")]
     assert main([*words, "--benchmark", "mine", "--method", "theirs", "--seed", "0"]) == 2
-    (said,) = capsys.readouterr().err.splitlines()
-    assert line in said
+    (message,) = capsys.readouterr().err.splitlines()
+    assert line in message
     assert not twofold.Store(tmp_path / "store").folders()
 
 

@@ -34,8 +34,8 @@ def curves(**columns: Any) -> Callable[[Path], None]:
     """Replace columns of the curves; None drops one."""
 
     def written(folder: Path) -> None:
-        there = dict(Run.load(folder).columns) | columns
-        kept = {name: column for name, column in there.items() if column is not None}
+        present = dict(Run.load(folder).columns) | columns
+        kept = {name: column for name, column in present.items() if column is not None}
         pq.write_table(pa.table(kept), folder / "curves.parquet")
 
     return written
@@ -43,8 +43,8 @@ def curves(**columns: Any) -> Callable[[Path], None]:
 
 def rows(count: int) -> Callable[[Path], None]:
     def written(folder: Path) -> None:
-        there = Run.load(folder).columns
-        empty = {name: np.resize(column, count) for name, column in there.items()}
+        present = Run.load(folder).columns
+        empty = {name: np.resize(column, count) for name, column in present.items()}
         pq.write_table(pa.table(empty), folder / "curves.parquet")
 
     return written
@@ -106,11 +106,11 @@ def test_a_run_that_cannot_be_read_is_named_and_the_rest_is_shown(kind, store):
     assert folder.name in out
     assert "3 of 4 runs match" in out
     answer(["table", "trajectories"], store)
-    code, out, said = answer(["runs", "show"], store)
+    code, out, errors = answer(["runs", "show"], store)
     assert code == 0
     assert out.count('"identity"') == 3
-    assert len(said.splitlines()) == 1
-    assert folder.name in said
+    assert len(errors.splitlines()) == 1
+    assert folder.name in errors
 
 
 def test_many_are_counted(store):
@@ -119,9 +119,9 @@ def test_many_are_counted(store):
             copy = Path(shutil.copytree(folder, store / f"{folder.name[:-11]}-{k:010}"))
             HOSTILE["a list for a summary"](copy)
             seal(copy)
-    _, _, said = answer(["runs"], store)
-    assert said.splitlines()[-1].startswith("20 of 24 runs cannot be read")
-    assert len(said.splitlines()) == 4
+    _, _, errors = answer(["runs"], store)
+    assert errors.splitlines()[-1].startswith("20 of 24 runs cannot be read")
+    assert len(errors.splitlines()) == 4
 
 
 def test_a_folder_under_the_name_of_a_different_run_is_left_out(store):
@@ -129,9 +129,9 @@ def test_a_folder_under_the_name_of_a_different_run_is_left_out(store):
     gem = next(f for f in Store(store).folders() if "er+gem-paper-142" in f.name)
     agem = curve_run("er+agem", accuracies(50.0), tasks=2, iterations=2).config
     gem.rename(store / agem.folder_name())
-    _, out, said = answer(["runs", "show"], store)
+    _, out, errors = answer(["runs", "show"], store)
     assert out.count('"identity"') == 3
-    assert f"the one of a different run, {gem.name}" in said
+    assert f"the one of a different run, {gem.name}" in errors
     assert Store(store).find(agem) is None
 
 
@@ -139,9 +139,9 @@ def test_a_run_under_several_names_counts_once(store):
     folder = victim(store)
     other = folder.with_name(folder.name.replace("-paper-", "-published-"))
     shutil.copytree(folder, other)
-    _, out, said = answer(["runs", "show"], store)
+    _, out, errors = answer(["runs", "show"], store)
     assert out.count('"identity"') == 4
-    assert "is a copy of" in said
+    assert "is a copy of" in errors
     assert "4 runs exported" in answered_export(store)
 
 
@@ -221,9 +221,9 @@ def test_archives_of_strangers_are_refused_or_read_in_part(store, tmp_path):
     (archive / "runs.jsonl").write_text("\n".join([json.dumps(line), *lines[1:]]) + "\n")
     sums = {name: digest(archive / name) for name in ("runs.jsonl", "curves.parquet")}
     (archive / "checksums.json").write_text(json.dumps(sums))
-    _, out, said = answer(["runs", "show"], archive)
+    _, out, errors = answer(["runs", "show"], archive)
     assert out.count('"identity"') == 3
-    assert "avg must be a number" in said
+    assert "avg must be a number" in errors
 
 
 def test_runs_from_before_identities_changed_are_read(store):

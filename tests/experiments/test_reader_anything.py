@@ -46,14 +46,14 @@ def test_any_store_is_answered_in_a_few_lines(data, sound, tmp_path_factory):
     file = (store if name == "store.json" else folder) / name
     how = data.draw(st.sampled_from(["entry", "whole", "bytes", "columns"]))
     if how == "columns":
-        there = {k: np.asarray(v) for k, v in Run.load(folder).columns.items()}
-        column = data.draw(st.sampled_from(list(there)))
+        present = {k: np.asarray(v) for k, v in Run.load(folder).columns.items()}
+        column = data.draw(st.sampled_from(list(present)))
         values = data.draw(
             st.lists(st.floats(width=32), min_size=0, max_size=6)
             | st.lists(st.integers(-(2**40), 2**40), max_size=6)
             | st.lists(st.text(max_size=3), max_size=6)
         )
-        resized = {k: np.resize(v, len(values)) for k, v in there.items() if k != column}
+        resized = {k: np.resize(v, len(values)) for k, v in present.items() if k != column}
         pq.write_table(pa.table({**resized, column: pa.array(values)}), folder / "curves.parquet")
     elif how == "bytes" or name == "curves.parquet":
         content = bytearray(file.read_bytes())

@@ -38,8 +38,8 @@ def test_names_have_no_effect_in_any_format(name, tmp_path):
     texts = {"rich": answer(["runs"], store.folder)[1]}
     for format in ("md", "csv", "latex", "html", "json"):
         words = ["table", "runs", "--format", format]
-        code, texts[format], said = answer(words, store.folder)
-        assert (code, said) == (0, "")
+        code, texts[format], errors = answer(words, store.folder)
+        assert (code, errors) == (0, "")
     assert "[red]" in texts["rich"] or "[red]" not in name
     cells = [cell for line in csv.reader(texts["csv"].splitlines()) for cell in line]
     assert not any(cell.startswith(("=", "@")) for cell in cells)

@@ -38,12 +38,12 @@ STATES = {
 def test_every_bit_comes_back(kind: str, tmp_path: Path) -> None:
     path, state = tmp_path / "end.safetensors", STATES[kind]
     weights.write(path, state)
-    found = weights.read(path)
-    assert found.keys() == state.keys()
+    result = weights.read(path)
+    assert result.keys() == state.keys()
     for name, value in state.items():
-        assert found[name].dtype == value.dtype
-        assert found[name].shape == value.shape
-    assert weights.digest(path) == weights.digest(found) == weights.digest(state)
+        assert result[name].dtype == value.dtype
+        assert result[name].shape == value.shape
+    assert weights.digest(path) == weights.digest(result) == weights.digest(state)
     assert [file.name for file in tmp_path.iterdir()] == ["end.safetensors"]
 
 

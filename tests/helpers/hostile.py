@@ -67,11 +67,11 @@ def answer(words: list[str], store: Path) -> tuple[int, str, str]:
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     assert grown < MEMORY, words
     assert code in (0, 1, 2), words
-    said = err.getvalue()
-    assert len(said.splitlines()) <= 6, said
-    assert "Traceback" not in said + out.getvalue()
-    assert "\x1b" not in said + out.getvalue()
-    return code, out.getvalue(), said
+    errors = err.getvalue()
+    assert len(errors.splitlines()) <= 6, errors
+    assert "Traceback" not in errors + out.getvalue()
+    assert "\x1b" not in errors + out.getvalue()
+    return code, out.getvalue(), errors
 
 
 def answered_export(store: Path) -> str:

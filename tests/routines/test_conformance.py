@@ -92,11 +92,13 @@ def _watched(direct):
     """A routine's `direct` that must leave the gradients it is given as they are."""
 
     def checked(g, step):
-        given = {"g": g, "old": step.old, "references": step.references}
-        before = {name: vector.clone() for name, vector in given.items() if vector is not None}
+        options = {"g": g, "old": step.old, "references": step.references}
+        before = {name: vector.clone() for name, vector in options.items() if vector is not None}
         direction = direct(g, step)
         for name, vector in before.items():
-            same = torch.equal(given[name].view(torch.int32), vector.view(torch.int32))  # NaN, too
+            same = torch.equal(
+                options[name].view(torch.int32), vector.view(torch.int32)
+            )  # NaN, too
             assert same, f"{name} was changed in place"
         assert direction.shape == g.shape
         assert direction.dtype == g.dtype
@@ -193,10 +195,10 @@ def test_the_same_run_twice_is_bitwise_the_same(objective, routine, where):
     _, first, weights, *_ = trained(objective, routine, where)
     torch.manual_seed(99)  # it does not depend on the global random state either
     np.random.seed(99)
-    _, second, again = train(f"{objective}+{chain(routine)}", where)
+    _, second, repeated = train(f"{objective}+{chain(routine)}", where)
     same_curves(first, second)
     assert first.task_ends == second.task_ends
-    assert all(torch.equal(a, b) for a, b in zip(weights, again, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(weights, repeated, strict=True))
 
 
 @pytest.mark.parametrize("routine", ROUTINES)

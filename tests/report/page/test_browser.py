@@ -122,9 +122,9 @@ def test_dragging_zooms_and_there_are_ways_back(page):
 def test_single_seeds_are_the_runs_themselves(page, runs):
     page.locator("#show-seeds").check()
     assert bands(page) == 0
-    found = chart(page)
-    assert len(found) == 5 * len(SEEDS)
-    for trace in found:
+    result = chart(page)
+    assert len(result) == 5 * len(SEEDS)
+    for trace in result:
         method, seed = trace["meta"].split(", seed ")
         accuracy = runs[method, int(seed)].accuracy[:, 0]
         assert trace["y"] == accuracy[np.array(trace["x"]) - 1].tolist()  # exactly

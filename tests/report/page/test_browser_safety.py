@@ -21,12 +21,12 @@ HOSTILE = "<img src=x onerror=\"document.title='hit'\">&lt;b&gt;'\"%{x}</script>
 
 def hostile_runs() -> list[Run]:
     """As a store from somewhere may have them: no name is what twofold would have made of it."""
-    usual = curve_run("er+gem", gap_accuracies(60, 2, 0)).config
+    default = curve_run("er+gem", gap_accuracies(60, 2, 0)).config
     plain = curve_run("er", gap_accuracies(60, 2, 0)).config
     options = {"benchmark": HOSTILE.replace("/", "∕"), "plugins": [f"/tmp/{HOSTILE}.py"]}
     runs = []
     for k, seed in enumerate(SEEDS):
-        for config, method in ((usual, f"er+{HOSTILE}"), (plain, "er")):
+        for config, method in ((default, f"er+{HOSTILE}"), (plain, "er")):
             components = [("er", {}), (HOSTILE, {})] if method != "er" else [("er", {})]
             values = {**vars(config), **options, "method": method, "components": components}
             run = example_run(type(config)(**{**values, "seed": seed}), gap_accuracies(60, 2, k))
@@ -97,5 +97,5 @@ def test_even_a_slip_could_run_nothing_and_reach_nobody(browser, page_file):
     assert reached == "refused"
     assert page.evaluate("window.hit") is None
     assert not [url for url in watcher.requests if url.startswith("http")]
-    assert sum("Content Security Policy" in said for said in watcher.complaints) >= 3
+    assert sum("Content Security Policy" in output for output in watcher.complaints) >= 3
     page.close()
