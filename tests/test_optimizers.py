@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 from helpers.benchmarks import class_benchmark, domain_benchmark
+from helpers.training import run_and_resume
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 import twofold
 from twofold import UserError
-from twofold.experiments import checkpoints, studies
+from twofold.experiments import studies
 from twofold.method import Method
 from twofold.models import FlatModel
 from twofold.optimizers import read
@@ -94,14 +95,7 @@ def test_a_run_goes_on_bitwise_from_its_checkpoint(optimizer, tmp_path):
         method = "er+gem(when=always)+clip(0.5)"
     options = {"momentum": 0.0} if optimizer in ("adagrad", "rmsprop") else {}
     untouched, resumed = (made(optimizer, method, **options) for _ in range(2))
-
-    def every() -> None:
-        if (untouched.task, untouched.n) == (2, 2):
-            checkpoints.write(tmp_path / "checkpoint.pt", untouched.state())
-
-    first = untouched.run(every)
-    resumed.restore(checkpoints.read(tmp_path / "checkpoint.pt"))
-    second = resumed.run()
+    first, second = run_and_resume(untouched, resumed, tmp_path / "checkpoint.pt")
     assert torch.equal(untouched.net.values, resumed.net.values)
     assert first.curves.keys() == second.curves.keys()
     for name, column in first.curves.items():

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 from helpers.benchmarks import class_benchmark, domain_benchmark
+from helpers.training import run_and_resume
 
 from twofold.errors import UserError
-from twofold.experiments import checkpoints
 from twofold.method import Method
 from twofold.objectives import Objective
 from twofold.results import Progress, Result
@@ -214,14 +214,7 @@ def test_a_run_is_resumed_in_the_middle_of_a_task(routine, tmp_path):
         )
 
     untouched, resumed = made(), made()
-
-    def every() -> None:
-        if (untouched.task, untouched.n) == (2, 2):
-            checkpoints.write(tmp_path / "checkpoint.pt", untouched.state())
-
-    first = untouched.run(every)
-    resumed.restore(checkpoints.read(tmp_path / "checkpoint.pt"))
-    second = resumed.run()
+    first, second = run_and_resume(untouched, resumed, tmp_path / "checkpoint.pt")
     same_curves(first, second)
     assert (first.task_ends, first.raw_task_ends) == (second.task_ends, second.raw_task_ends)
     assert torch.equal(untouched.net.values, resumed.net.values)

@@ -45,8 +45,7 @@ class TwofoldCallback(TrainerCallback):
         self._loop.step(model)
 
     def on_save(self, *args: Any, **others: Any) -> None:
-        if self._loop.watch is not None:
-            self._loop.watch.save()
+        self._loop.save()
 
     def on_train_end(self, *args: Any, **others: Any) -> None:
         self.task += 1
