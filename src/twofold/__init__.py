@@ -49,7 +49,7 @@ _HOME = {
     "UserError": "errors",
     "Watch": "watch",
     "configure": "experiments.config",
-    "gaps": "evaluation.measures",
+    "gaps": "evaluation.trajectory",
     "measures": "evaluation.measures",
     "run": "experiments.running",
     "run_all": "experiments.running",
