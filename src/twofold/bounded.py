@@ -1,6 +1,6 @@
 """Minimisation by a trust-region Newton method that ends after a fixed number of steps.
 
-Before scipy 1.17, the search for a single step of `trust-exact` may go on for ever if the values
+Before scipy 1.17, the search for a single step of `trust-exact` may go on forever if the values
 are extreme. Here every step has a limit, whatever the version of scipy.
 """
 

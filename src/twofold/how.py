@@ -229,7 +229,7 @@ class How:
         return self._matrix[:past]
 
     def _old_gradient(self) -> tuple[Tensor, Tensor, float | None]:
-        """Return the gradient of the loss on old data, the loss, and its weight if that is told."""
+        """Return the gradient of the loss on old data, the loss, and its weight if it is known."""
         need = self._chain.needs & (Needs.OLD | Needs.FROZEN_OLD)
         if self._old is None:
             raise self._lacking(need, "the gradient of old data", "how.old(lambda: loss)")

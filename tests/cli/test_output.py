@@ -93,7 +93,7 @@ class Failing:
             watcher.failed(index, "of itself", store.folder / "log.txt")
 
 
-def test_where_the_runs_are_is_said_if_there_are_any(
+def test_the_folder_of_runs_is_printed_if_there_are_any(
     run_tiny: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "LocalEngine", Failing)

@@ -37,7 +37,7 @@ def test_the_command_writes_the_page_and_says_how_to_open_it(store, capsys, monk
     assert Path("again.html").read_bytes() == page.read_bytes()
 
 
-def test_runs_with_components_of_ones_own_need_their_files_no_more(run_tiny, half, tmp_path):
+def test_runs_with_a_users_components_no_longer_need_their_files(run_tiny, half, tmp_path):
     assert run_tiny("er;er+half(share=0.25)", "--plugin", half).code == 0
     del Routine.known["half"], Recipe.known["tiny"]
     half.unlink()

@@ -42,7 +42,7 @@ def test_a_component_that_is_not_available_is_no_hindrance() -> None:
     assert list(in_force(other)) == ["D1", "D6"]
 
 
-def test_both_partners_reductions_are_said() -> None:
+def test_reductions_of_both_partners_are_reported() -> None:
     text = seeded("er", TEXT, eval_precision="bf16")
     text[0].summary["audit"] = {"images": 2000, "differences": 3}
     (low, _) = effects(grouped(text, seeded("er", TEXT, memory_grouping="class")))

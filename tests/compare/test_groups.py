@@ -162,7 +162,7 @@ def test_one_command_trains_all_seeds(
     assert {config.identity() for config in configs_of(command, monkeypatch)} == expected
 
 
-def test_a_run_without_a_recorded_command_has_one_all_the_same() -> None:
+def test_a_run_without_a_recorded_command_still_has_one() -> None:
     run = scored_run()
     del run.summary["command"]
     assert Group((run,)).command() == groups([scored_run()])[0].command()

@@ -97,7 +97,7 @@ def test_the_published_er_and_er_gem_have_different_memories() -> None:
     assert {v.profile for v in verdicts(more)} == {"published"}
 
 
-def test_the_published_joint_and_joint_gem_store_otherwise() -> None:
+def test_the_published_joint_and_joint_gem_store_different_examples() -> None:
     """The command that trains the missing partner has keep=none."""
     gem = seeded("joint+gem", [81, 82, 84], profile="published")
     (sentence,) = unpaired(grouped(gem, seeded("joint", PLAIN, profile="published")))

@@ -29,14 +29,14 @@ differences = st.lists(
 ).filter(lambda values: np.std(values) > 0.05)
 
 
-def test_reservations_about_plain_sgds_runs_are_said_too() -> None:
+def test_reservations_about_runs_of_plain_sgd_are_reported() -> None:
     plain = seeded("er", PLAIN, eval_precision="bf16")
     plain[0].summary["audit"] = {"images": 2000, "differences": 500}
     (verdict, _) = verdicts(grouped(plain, seeded("er+gem", [81, 82, 84])))
     assert "500 of 2,000 audited predictions differ from fp32" in verdict.sentence
 
 
-def test_comparisons_that_look_alike_are_told_apart() -> None:
+def test_comparisons_with_the_same_methods_are_distinguished() -> None:
     small = {"memory_per_class": 50}
     runs = [seeded("er", PLAIN), seeded("er", PLAIN, **small), seeded("er+gem", [81, 82, 84])]
     runs.append(seeded("er+gem", [82, 84, 83], **small))
@@ -46,7 +46,7 @@ def test_comparisons_that_look_alike_are_told_apart() -> None:
     assert "With" not in against([1, 2, 4]).sentence
 
 
-def test_an_objective_that_is_not_available_has_verdicts_all_the_same() -> None:
+def test_an_objective_that_is_not_available_still_has_verdicts() -> None:
     runs = [seeded("er", PLAIN), seeded("er+gem", [81, 82, 84])]
 
     def renamed(run: Run) -> Run:
@@ -112,7 +112,7 @@ def test_an_exploratory_effect_is_no_evidence() -> None:
     assert verdict.sentence.endswith("It is exploratory, and no evidence.")
 
 
-def test_an_effect_below_the_margin_is_said_to_be() -> None:
+def test_an_effect_below_the_margin_is_reported_as_such() -> None:
     verdict = against([0.2, 0.21, 0.22, 0.21, 0.21])
     assert verdict.outcome == "effect"
     assert "This is less than the margin of 1 points." in verdict.sentence
@@ -230,7 +230,7 @@ def test_fewer_than_three_pairs_tell_nothing(values: list[float], said: str) -> 
     assert verdict.effect == pytest.approx(sum(values) / len(values))
 
 
-def test_what_changes_nothing_at_all_is_said_to() -> None:
+def test_a_routine_that_changes_nothing_is_reported_as_such() -> None:
     verdict = against([0.0, 0.0, 0.0])
     assert verdict.sentence == "gem left er's MIN exactly as it was with each of 3 seeds."
     assert (verdict.effect, verdict.interval, verdict.p) == (0, None, None)
@@ -245,7 +245,7 @@ def test_differences_without_a_spread_are_no_certainty() -> None:
     assert verdict.p is None
 
 
-def test_min_of_a_thinned_evaluation_is_said_to_be_rough() -> None:
+def test_min_of_a_thinned_evaluation_is_reported_as_rough() -> None:
     low, avg = verdicts(
         grouped(
             seeded("er", PLAIN, eval_schedule="every:10"),
@@ -256,7 +256,7 @@ def test_min_of_a_thinned_evaluation_is_said_to_be_rough() -> None:
     assert "upper bound" not in avg.sentence
 
 
-def test_shortened_runs_are_said_to_be() -> None:
+def test_shortened_runs_are_reported() -> None:
     verdict = against([1, 2, 4], iterations=20)
     assert "From smaller runs: at most 20 iterations per task." in verdict.sentence
 

@@ -95,7 +95,7 @@ def test_images_are_counted_only_until_it_is_clear(three_of_four: Evaluator) -> 
     assert (evaluator.checks.images, evaluator.checks.whole) == (40 + 40 + 30 + 8, 5 * 40)
 
 
-def test_a_loop_of_ones_own_is_refused_in_one_line():
+def test_a_users_loop_is_refused_in_one_line():
     with pytest.raises(UserError, match=r"^exact-min is for twofold's own training: write dense"):
         describe("mine", "idea", 0, own="", schedule="exact-min")
 

@@ -151,7 +151,7 @@ def test_seconds_are_work_at_a_speed(fixed_speed: None) -> None:
     assert Speed(1.0, 0.1, 0.01).seconds(Load(2, 30, 400)) == pytest.approx(2 + 3 + 4)
 
 
-def test_a_benchmark_of_ones_own_says_its_network(fixed_speed: None) -> None:
+def test_a_users_benchmark_names_its_network(fixed_speed: None) -> None:
     """A recipe that builds its benchmark itself need not say it once more."""
 
     class Own(Recipe, name="own"):

@@ -57,7 +57,7 @@ def test_the_table_of_runs_shows_it(store, capsys, format):
         assert text in out
 
 
-def test_verdicts_compare_a_method_of_ones_own_with_its_plain_one(store, capsys):
+def test_verdicts_compare_a_users_method_with_its_plain_one(store, capsys):
     assert main(["verdicts", "--runs", str(store)]) == 0
     out = capsys.readouterr().out
     assert re.search(r"\| replay +\| trick +\| +3 ", out)

@@ -133,26 +133,24 @@ def test_two_workers_make_the_same_curves_as_none(
     torch.set_num_threads(2)  # as many as this process likes: a run takes one
     here = request.getfixturevalue("run_tiny")
     one = here(methods, *more, "--out", tmp_path / "one").objects
-    expected = {(m, s) for m in ("er+half", "er+gem") for s in (142, 152)}
-    assert {(summary["method"], summary["seed"]) for summary in one} == expected
-    assert {(summary["method"], summary["seed"]) for summary in two} == expected
-    folders = [
-        {Path(summary["folder"]).name: summary["folder"] for summary in runs} for runs in (one, two)
-    ]
+    wanted = {(m, s) for m in ("er+half", "er+gem") for s in (142, 152)}
+    assert {(made["method"], made["seed"]) for made in one} == wanted
+    assert {(made["method"], made["seed"]) for made in two} == wanted
+    folders = [{Path(made["folder"]).name: made["folder"] for made in runs} for runs in (one, two)]
     assert folders[0].keys() == folders[1].keys()
     for name in folders[0]:
         assert curves(Path(folders[0][name])) == curves(Path(folders[1][name]))
-    for summary in one + two:
-        if summary["method"] == "er+half":
-            table = pq.read_table(Path(summary["folder"]) / "curves.parquet")
+    for made in one + two:
+        if made["method"] == "er+half":
+            table = pq.read_table(Path(made["folder"]) / "curves.parquet")
             assert set(table["threads"].to_pylist()) == {1.0}
     assert leftovers(tmp_path / "two") == []
 
 
 def test_a_mistake_that_only_workers_find(twofold: Command, toy: Path, tmp_path: Path) -> None:
-    result = twofold(*tiny(toy, tmp_path / "out", "er"), "--batch-size", 26, "--workers", 1)
-    assert result.code == 2
-    assert "batch size 26" in one_line(result.err)
+    done = twofold(*tiny(toy, tmp_path / "out", "er"), "--batch-size", 26, "--workers", 1)
+    assert done.code == 2
+    assert "batch size 26" in one_line(done.err)
     assert runs_in(tmp_path / "out") == []
 
 
@@ -166,8 +164,8 @@ def test_interrupt_with_workers(toy: Path, tmp_path: Path, begin: Begin) -> None
     assert running.stdout is not None
     first = running.stdout.readline()
     until((tmp_path / "saving").exists, "the second run is being saved")
-    result = interrupted(running)
-    kept(out, [first, *result.out.splitlines()])
+    done = interrupted(running)
+    kept(out, [first, *done.out.splitlines()])
 
 
 def test_interrupt_while_workers_start(toy: Path, tmp_path: Path, begin: Begin) -> None:
@@ -191,8 +189,8 @@ def test_complete_runs_need_no_worker(
     words = tiny(toy, tmp_path / "out", "er")
     assert twofold(*words).code == 0
     monkeypatch.setattr(multiprocessing.get_context("spawn"), "Process", None)
-    result = twofold(*words)
-    assert result.code == 0, result.err
+    done = twofold(*words)
+    assert done.code == 0, done.err
 
 
 def test_a_worker_that_is_killed(twofold: Command, toy: Path, tmp_path: Path) -> None:
@@ -200,15 +198,15 @@ def test_a_worker_that_is_killed(twofold: Command, toy: Path, tmp_path: Path) ->
     out, plugin = tmp_path / "out", tmp_path / "killed.py"
     plugin.write_text(KILLED)
     options = ("--workers", 1, "--json", "--plugin", plugin)
-    result = twofold(*tiny(toy, out, "er;er+killed"), *options)
-    assert result.code == 1
-    (content,) = result.out.splitlines()
-    assert '"method": "er"' in content
-    assert ["killed" in content.name for content in runs_in(out)] == [False]
+    done = twofold(*tiny(toy, out, "er;er+killed"), *options)
+    assert done.code == 1
+    (made,) = done.out.splitlines()
+    assert '"method": "er"' in made
+    assert ["killed" in made.name for made in runs_in(out)] == [False]
     assert not [name for name in leftovers(out) if "partial" in name]
-    assert "Traceback" not in result.err
-    (*_, output) = [line for line in result.err.splitlines() if "died" in line]
-    assert output.startswith("er+killed seed 142: ")
+    assert "Traceback" not in done.err
+    (*_, told) = [line for line in done.err.splitlines() if "died" in line]
+    assert told.startswith("er+killed seed 142: ")
 
 
 @pytest.mark.parametrize("word", [signal.SIGKILL, signal.SIGTERM])
@@ -229,13 +227,11 @@ def test_an_error_in_a_users_routine(twofold: Command, toy: Path, tmp_path: Path
     plugin = tmp_path / "broken.py"
     plugin.write_text(KILLED.replace("os.kill(os.getpid(), signal.SIGKILL)", "g.no_such_thing"))
     options = ("--plugin", plugin, "--workers", 1)
-    result = twofold(*tiny(toy, tmp_path / "out", "er+killed;er"), *options)
-    assert result.code == 1
-    (output,) = [
-        line for line in result.err.splitlines() if line.startswith("er+killed seed 142: ")
-    ]
-    assert "no_such_thing" in output
-    log = Path(output[output.rindex("(log: ") + 6 : -1])
+    done = twofold(*tiny(toy, tmp_path / "out", "er+killed;er"), *options)
+    assert done.code == 1
+    (told,) = [line for line in done.err.splitlines() if line.startswith("er+killed seed 142: ")]
+    assert "no_such_thing" in told
+    log = Path(told[told.rindex("(log: ") + 6 : -1])
     assert f'"{plugin}", line 7' in log.read_text()
-    assert "er seed 142: MIN" in result.err  # one that fails does not stop the others
-    assert [summary.name for summary in runs_in(tmp_path / "out") if "killed" in summary.name] == []
+    assert "er seed 142: MIN" in done.err  # one that fails does not stop the others
+    assert [made.name for made in runs_in(tmp_path / "out") if "killed" in made.name] == []

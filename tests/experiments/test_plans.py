@@ -88,7 +88,7 @@ def test_a_time_that_is_none_is_refused(text: str) -> None:
         seconds_of(text)
 
 
-def test_what_cannot_fit_is_said_in_one_line(twofold: Command, tmp_path: Path) -> None:
+def test_a_plan_that_cannot_fit_is_refused_in_one_line(twofold: Command, tmp_path: Path) -> None:
     study = ("study", "run", "main", "--benchmark", "rotated-mnist", "--out", tmp_path)
     result = twofold(*study, "--within", "1s", "--dry-run")
     wrong(result, "nothing fits within 1s: eval_precision auto, eval_schedule", "still takes about")

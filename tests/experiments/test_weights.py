@@ -126,7 +126,7 @@ def test_a_run_without_weights_tells_how_to_keep_them(tmp_path: Path) -> None:
                 ask()
 
 
-def test_a_run_on_ones_own_tensors_needs_the_network() -> None:
+def test_a_run_on_a_users_tensors_needs_the_network() -> None:
     benchmark = class_benchmark()
     run = twofold.run(benchmark, "er", batch_size=10, iterations=2, tasks=2)
     trained = benchmark.model()

@@ -64,7 +64,7 @@ def papers_grid() -> list[Group]:
     return groups(runs)
 
 
-# What is bold in the printed main table: a letter a method in the order of the columns, x for bold.
+# Bold numbers of the printed main table: a letter per method, in the order of columns; x is bold.
 PRINTED_BOLD = {
     ("rotated-mnist", "offline", "min"): ".x. xxx",
     ("rotated-mnist", "offline", "avg"): ".x. .x.",

@@ -158,7 +158,7 @@ def test_bic_is_evaluated_by_corrected_logits():
     assert result.task_ends[-1] != pytest.approx(accuracies(training, None))
 
 
-def test_bic_validates_with_one_pass_over_the_held_out_images_an_evaluation():
+def test_bic_validates_with_one_pass_over_the_held_out_images_per_evaluation():
     def evaluated_images(objective: Objective) -> int:
         settings = Settings(lr=0.05, batch_size=10, seed=0, iterations=4, memory_per_class=20)
         training = Training(class_benchmark(), objective, [], settings)

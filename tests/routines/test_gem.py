@@ -232,7 +232,7 @@ def test_a_solver_without_an_answer_keeps_the_gradient_and_is_counted(monkeypatc
     assert (context.log["unsolved"], context.log["projected"]) == (1.0, 0.0)
 
 
-def test_nearly_parallel_references_are_projected_all_the_same():
+def test_nearly_parallel_references_are_still_projected():
     """In single precision their GG' is indefinite; it is computed again in double."""
     random = np.random.default_rng(0)
     base = 10 * random.normal(size=100_000) / np.sqrt(100_000)

@@ -228,7 +228,7 @@ def test_a_memory_without_examples_is_answered():
         training_of("er+hold", memory_per_class=0)
 
 
-def test_in_a_loop_of_ones_own_the_weight_of_old_data_must_be_told():
+def test_in_a_users_loop_the_weight_of_old_data_must_be_given():
     model = nn.Linear(6, 3)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     how = How("hold", optimizer, model)

@@ -42,7 +42,7 @@ def changes(benchmark: str, method: str) -> dict[str, object]:
         ("rotated-mnist", "agem", D1 | D5 | D6),
         ("rotated-mnist", "der", D1 | D6 | D7_DER),
         ("rotated-mnist", "der+agem", D1 | D5 | D6 | D7_DER),
-        ("rotated-mnist", "er+gem", D2 | D6),  # GEM has a buffer a task
+        ("rotated-mnist", "er+gem", D2 | D6),  # GEM has a buffer per task
         ("rotated-mnist", "gem", D2 | D6),
         ("rotated-mnist", "joint+gem", D2 | D6),  # and stores everything
         ("domain-cifar100", "er", D6),

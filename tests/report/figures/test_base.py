@@ -14,7 +14,7 @@ from twofold.report.figures import KINDS, find_kind
 from twofold.report.figures.base import figure as register
 
 
-def test_a_figure_of_ones_own_registers_itself(tmp_path, capsys):
+def test_a_users_figure_registers_itself(tmp_path, capsys):
     @register("mine", "a figure of my own", ["er"], list)
     def mine(runs, task=1):
         return Figure((1, 1))

@@ -63,7 +63,7 @@ def test_the_keyboard_reaches_and_works_everything(page):
     expect(page.locator("#show-mean")).to_be_checked()
 
     page.locator("[data-download=gaps]").focus()
-    page.keyboard.press("Tab")  # one stop a table
+    page.keyboard.press("Tab")  # one stop per table
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
     row, text = page.evaluate(

@@ -20,7 +20,7 @@ SEEDS = (142, 152, 162)
 
 
 def ends_at(method: str, *finals: float) -> list[Run]:
-    """Runs of two tasks, a seed each, with these AVGs; they have the same MIN."""
+    """Return runs of two tasks with these AVGs, one per seed, and the same MIN."""
     return [
         curve_run(method, [[50.0, 50, 50, 50], [float("nan")] * 2 + [50, 2 * final - 50]], seed)
         for final, seed in zip(finals, SEEDS, strict=False)
