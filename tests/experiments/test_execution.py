@@ -46,10 +46,10 @@ def stops() -> Any:
 
     class Stops(Routine, name="stops"):
         task: ClassVar[int | None] = 2
-        result: ClassVar[int] = 0
+        count: ClassVar[int] = 0
 
         def after_step(self, step: Any) -> None:
-            type(self).made += 1
+            type(self).count += 1
             if (step.task, step.iteration) == (self.task, 3):
                 raise KeyboardInterrupt
 

@@ -70,7 +70,7 @@ def stops() -> Iterator[type[Routine]]:
         result: ClassVar[list[tuple[int, int]]] = []
 
         def after_step(self, step: Any) -> None:
-            self.made.append((step.task, step.iteration))
+            self.count.append((step.task, step.iteration))
             if self.error is not None and (step.task, step.iteration) == (2, self.at):
                 raise self.error
 
