@@ -150,9 +150,9 @@ def test_an_interrupted_run_ends_with_the_same_weights(
     stops.task = task
     with pytest.raises(KeyboardInterrupt):
         twofold.run(toy, f"{EMA}+stops", **options)
-    stops.task, stops.made = None, 0
+    stops.task, stops.count = None, 0
     continued = twofold.run(toy, f"{EMA}+stops", **options)
-    assert stops.made == 2 + (4 if task == 1 else 0)
+    assert stops.count == 2 + (4 if task == 1 else 0)
     whole = twofold.run(toy, EMA, keep_weights=kept, **SHORT)
     assert continued.states.keys() == whole.states.keys()
     assert all(same(continued.states[name], whole.states[name]) for name in whole.states)

@@ -67,10 +67,10 @@ def stops() -> Iterator[type[Routine]]:
     class Stops(Routine, name="stops"):
         error: ClassVar[BaseException | None] = KeyboardInterrupt()
         at: ClassVar[int] = 2
-        result: ClassVar[list[tuple[int, int]]] = []
+        steps: ClassVar[list[tuple[int, int]]] = []
 
         def after_step(self, step: Any) -> None:
-            self.count.append((step.task, step.iteration))
+            self.steps.append((step.task, step.iteration))
             if self.error is not None and (step.task, step.iteration) == (2, self.at):
                 raise self.error
 
@@ -110,13 +110,13 @@ def test_an_interrupted_run_continues_from_its_checkpoint(tmp_path: Path, stops:
     toy = class_benchmark()
     with pytest.raises(KeyboardInterrupt):
         twofold.run(toy, "er+stops", out=tmp_path, checkpoint_every=0, **SHORT)
-    assert stops.made == [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2)]
+    assert stops.steps == [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2)]
     assert runs_in(tmp_path) == []
-    stops.made.clear()
+    stops.steps.clear()
     stops.error = None
     continued = twofold.run(toy, "er+stops", out=tmp_path, checkpoint_every=0, **SHORT)
     # The iteration in which it was interrupted has no checkpoint.
-    assert stops.made == [(2, 2), (2, 3), (2, 4)]
+    assert stops.steps == [(2, 2), (2, 3), (2, 4)]
     assert same_curves(continued, twofold.run(toy, "er", **SHORT))
 
 
