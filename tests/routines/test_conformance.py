@@ -60,7 +60,11 @@ PAIRS = [
 ]
 
 
-every_pair = pytest.mark.parametrize(("objective", "routine", "where"), PAIRS)
+def each(pairs: list[tuple[str, str, str]]) -> pytest.MarkDecorator:
+    """A test for each pair. Those of one place share a process, and thereby what was trained."""
+    group = pytest.mark.xdist_group
+    grouped = [pytest.param(*pair, marks=group(f"conformance-{pair[2]}")) for pair in pairs]
+    return pytest.mark.parametrize(("objective", "routine", "where"), grouped)
 
 
 def global_random_state() -> list[object]:
@@ -121,7 +125,7 @@ def same_curves(one: Result, other: Result, rows: slice = slice(None)) -> None:
         np.testing.assert_array_equal(column[rows], other.curves[name][rows], err_msg=name)
 
 
-@every_pair
+@each(PAIRS)
 def test_a_run_is_complete_and_finite(objective, routine, where):
     training, result, weights, _, _ = trained(objective, routine, where)
     curves, n = result.curves, TASKS * ITERATIONS
@@ -153,10 +157,7 @@ def test_a_run_is_complete_and_finite(objective, routine, where):
     assert training.net.module.training
 
 
-@pytest.mark.parametrize(
-    ("objective", "routine", "where"),
-    [pair for pair in PAIRS if not Routine.find(pair[1]).first_task],
-)
+@each([pair for pair in PAIRS if not Routine.find(pair[1]).first_task])
 def test_the_first_task_is_the_same_with_every_routine_that_leaves_it_alone(
     objective, routine, where
 ):
@@ -179,15 +180,13 @@ def test_a_routine_that_acts_in_the_first_task_changes_it(routine):
     assert not torch.equal(plain[0], other[0])
 
 
-@every_pair
+@each(PAIRS)
 def test_global_random_state_is_not_touched(objective, routine, where):
     *_, before, after = trained(objective, routine, where)
     assert before == after
 
 
-@pytest.mark.parametrize(
-    ("objective", "routine", "where"), [pair for pair in PAIRS if pair[2] == "class-norm"]
-)
+@each([pair for pair in PAIRS if pair[2] == "class-norm"])
 def test_the_same_run_twice_is_bitwise_the_same(objective, routine, where):
     _, first, weights, *_ = trained(objective, routine, where)
     torch.manual_seed(99)  # it does not depend on the global random state either
