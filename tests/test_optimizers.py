@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -253,3 +256,13 @@ def test_the_study_has_every_method_with_every_optimiser():
     assert {config.lr for config in configs if config.optimizer != "sgd"} == {0.001}
     main = {config.identity() for config in studies.load("main").configs()}
     assert all(c.identity() in main for c in configs if c.optimizer == "sgd")
+
+
+def test_the_default_does_not_import_torchs_compiler() -> None:
+    """It takes two seconds, which every command and every worker would pay."""
+    code = (
+        "import sys, twofold; twofold.configure('rotated-mnist', 'er+gem');"
+        "print('torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -136,12 +136,16 @@ def read(text: str) -> Choice:
             choice.given[key] = converted
     if choice.given.pop(NESTEROV, False) and choice.cls is torch.optim.SGD:
         choice = Choice(NESTEROV, choice.given)
-    _try(choice)
+    if choice.given:  # torch accepts its own defaults
+        _try(choice)
     return choice
 
 
 def _try(choice: Choice) -> None:
-    """Make the optimiser once, so that torch and the route have their say."""
+    """Make the optimiser once, so that torch and the route check their options.
+
+    The first optimiser of a process takes seconds, because torch then imports its compiler.
+    """
     values = {"lr": 0.1, "momentum": 0.9} | choice.usual()
     weight = torch.nn.Parameter(torch.zeros(1, 1))
     choice.make([weight], values["lr"], values["momentum"])

@@ -52,16 +52,25 @@ def chain(routine: str) -> str:
     return routine
 
 
+def covered(objective: str, routine: str, where: str) -> bool:
+    """Every objective and every routine is tried everywhere, every pair in two places."""
+    return objective == "er" or routine == "sgd" or where in ("class-norm", "domain")
+
+
 PAIRS = [
     (objective, routine, where)
     for where in PLACES
     for objective in OBJECTIVES
     for routine in ROUTINES
-    if suits(objective, where)
+    if suits(objective, where) and covered(objective, routine, where)
 ]
 
 
-every_pair = pytest.mark.parametrize(("objective", "routine", "where"), PAIRS)
+def each(pairs: list[tuple[str, str, str]]) -> pytest.MarkDecorator:
+    """A test for each pair. Those of one place share a process, and thereby what was trained."""
+    group = pytest.mark.xdist_group
+    grouped = [pytest.param(*pair, marks=group(f"conformance-{pair[2]}")) for pair in pairs]
+    return pytest.mark.parametrize(("objective", "routine", "where"), grouped)
 
 
 def global_random_state() -> list[object]:
@@ -124,7 +133,7 @@ def same_curves(one: Result, other: Result, rows: slice = slice(None)) -> None:
         np.testing.assert_array_equal(column[rows], other.curves[name][rows], err_msg=name)
 
 
-@every_pair
+@each(PAIRS)
 def test_a_run_is_complete_and_finite(objective, routine, where):
     training, result, weights, _, _ = trained(objective, routine, where)
     curves, n = result.curves, TASKS * ITERATIONS
@@ -156,10 +165,7 @@ def test_a_run_is_complete_and_finite(objective, routine, where):
     assert training.net.module.training
 
 
-@pytest.mark.parametrize(
-    ("objective", "routine", "where"),
-    [pair for pair in PAIRS if not Routine.find(pair[1]).first_task],
-)
+@each([pair for pair in PAIRS if not Routine.find(pair[1]).first_task])
 def test_the_first_task_is_the_same_with_every_routine_that_leaves_it_alone(
     objective, routine, where
 ):
@@ -182,15 +188,13 @@ def test_a_routine_that_acts_in_the_first_task_changes_it(routine):
     assert not torch.equal(plain[0], other[0])
 
 
-@every_pair
+@each(PAIRS)
 def test_global_random_state_is_not_touched(objective, routine, where):
     *_, before, after = trained(objective, routine, where)
     assert before == after
 
 
-@pytest.mark.parametrize(
-    ("objective", "routine", "where"), [pair for pair in PAIRS if pair[2] == "class-norm"]
-)
+@each([pair for pair in PAIRS if pair[2] == "class-norm"])
 def test_the_same_run_twice_is_bitwise_the_same(objective, routine, where):
     _, first, weights, *_ = trained(objective, routine, where)
     torch.manual_seed(99)  # it does not depend on the global random state either
