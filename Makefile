@@ -13,7 +13,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 LOCKED := $(INSTALL) --no-deps --require-hashes
 PIP := $(INSTALL) -c constraints.txt
 
-.PHONY: demo test test-adapters test-lowest lock lint lint-scripts fmt bench bench-peers torture documents clean
+.PHONY: demo test test-slow test-adapters test-lowest lock lint lint-scripts fmt bench bench-peers torture documents clean
 
 # Three methods on real Rotated MNIST, shortened: about two minutes on two cores.
 demo: .venv/.package
@@ -24,7 +24,11 @@ demo: .venv/.package
 
 # Three processes on two cores, since many tests wait for processes of their own.
 test: lint
-	$(BIN)/pytest -n 3 --dist loadgroup $(PYTEST)
+	$(BIN)/pytest -n 3 --dist loadgroup -m "not slow" $(PYTEST)
+
+# What waits for minutes, such as a Ray cluster whose head is killed.
+test-slow: .venv/.tools
+	$(BIN)/pytest -m slow $(PYTEST)
 
 # The adapters with Lightning, Transformers and Avalanche, which have an environment of their own.
 test-adapters: .venv/.peers
