@@ -39,7 +39,7 @@ class Pool:
     """
 
     def __init__(self, images: Tensor, labels: Tensor, whiten: Constants | None) -> None:
-        self.images, self.labels = images, labels
+        self.images, self.labels, self.whitening = images, labels, whiten
         self._mean = self._scale = None
         if whiten is not None:
             mean, deviation = (torch.tensor(v, device=images.device) * 255 for v in whiten)
@@ -186,6 +186,15 @@ class Recipe:
         if mode == "online":
             return {**usual(mode, lr), "batch_size": cls.online_batch_size}
         return {**usual(mode, lr), "lr": cls.tuned_lr.get(objective, lr[mode])}
+
+    @classmethod
+    def files(cls, folder: Path | None) -> Sequence[Path]:
+        """Return all files that `build` reads, if they are known without reading them.
+
+        Their contents are then part of a run's identity. Without files, `build` is called once
+        before training, and its tensors are.
+        """
+        return ()
 
     @classmethod
     def model(cls) -> nn.Module:

@@ -17,6 +17,7 @@ from twofold.benchmarks import Benchmark, Recipe
 from twofold.discovery import import_file
 from twofold.experiments import checkpoints, weights
 from twofold.experiments.config import Config, own_benchmarks
+from twofold.experiments.digests import check_unchanged
 from twofold.experiments.files import own_folder
 from twofold.experiments.runs import Run
 from twofold.experiments.start import Start
@@ -172,6 +173,7 @@ def run_in_store(
     """Train a run unless it is complete or claimed. All engines call this function."""
     for plugin in config.plugins:
         import_file(plugin)
+    check_unchanged(config)
     with store.claim(config) as work:
         if work is None:
             return Busy()
