@@ -14,7 +14,7 @@ from pathlib import Path
 
 from twofold.component import Component
 from twofold.errors import UserError
-from twofold.own_modules import check_neighbours, digest_of, imported, text_digest
+from twofold.own_modules import check_neighbours, digest_of, file_of, imported, text_digest
 
 
 def import_all(package: str, path: Iterable[str]) -> None:
@@ -71,6 +71,17 @@ def import_file(path: str) -> None:
         message = " ".join(str(error).split())
         kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
         raise UserError(f"plugin {path!r} can't be used: {kind}{message}") from error
+
+
+def with_neighbours(path: str) -> dict[str, bytes]:
+    """Return the texts of a plugin and of the modules beside it that it imports, by their paths.
+
+    The paths start at the plugin's folder.
+    """
+    file = Path(path).resolve()
+    modules = [each.resolve() for name in imported(file) if (each := file_of(name)) is not None]
+    beside = [each for each in modules if each.is_relative_to(file.parent)]
+    return {str(each.relative_to(file.parent)): each.read_bytes() for each in (file, *beside)}
 
 
 def plugin_digest(path: str) -> str:

@@ -30,7 +30,16 @@ BESIDE = {  # entries of a class that say nothing about what it does
     *("__parameters__", "__orig_bases__", "__match_args__", "__annotate__", "__annotate_func__"),
     *("__dataclass_fields__", "__dataclass_params__", "__hash__", "__annotations_cache__"),
 }
-GENERATED = {"__init__", "__repr__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__replace__"}
+GENERATED = {
+    "__init__",
+    "__repr__",
+    "__eq__",
+    "__lt__",
+    "__le__",
+    "__gt__",
+    "__ge__",
+    "__replace__",
+}
 DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)  # of slots
 UNSHARED = (tuple, frozenset, types.CodeType)  # whether two are one object depends on the compiler
 
@@ -117,7 +126,7 @@ class _Walk:
                 self._note("module", value.__name__)
                 self._is_users(value.__name__)
             case staticmethod() | classmethod() | types.MethodType():
-                self._all(type(value).__name__, value.__func__, getattr(value, "__self__", None))
+                self._all("method", value.__func__, getattr(value, "__self__", None))
             case property():
                 self._all("property", value.fget, value.fset, value.fdel)
             case functools.cached_property():

@@ -56,9 +56,11 @@ def is_installed(file: str) -> bool:
 
 @functools.cache
 def _places() -> list[Path]:
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    folders = [*map(sysconfig.get_path, names), site.getusersitepackages(), Path(__file__).parent]
-    return [Path(folder).resolve() for folder in folders]
+    installed = [
+        sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    ]
+    here = str(Path(__file__).parent)
+    return [Path(place).resolve() for place in (*installed, site.getusersitepackages(), here)]
 
 
 def _spec_of(name: str) -> ModuleSpec | None:

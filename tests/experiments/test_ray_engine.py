@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 from helpers.commandline import Command, leftovers, one_line, process, runs_in, start
 
+from twofold.discovery import with_neighbours
 from twofold.errors import UserError
 from twofold.experiments.config import Config, configure
 from twofold.experiments.execution import Finished, execute
@@ -556,7 +557,7 @@ def test_nodes_of_a_cluster_tell_plugins_of_one_name_apart(tmp_path: Path) -> No
         (tmp_path / name / "scaled.py").write_text(text.format(name))
     plugins = [str(tmp_path / name / "scaled.py") for name in names]
     config = configure("rotated-mnist", "er+scaled-d+scaled-e", plugins=plugins)
-    sent = {plugin: Path(plugin).read_bytes() for plugin in plugins}
+    sent = {plugin: with_neighbours(plugin) for plugin in plugins}
     errand = ray_engine._Errand(tmp_path, tmp_path / "token", None, sent, 30.0)
     (tmp_path / "apart").mkdir()
     there = errand._with_plugins_in(tmp_path / "apart", config)

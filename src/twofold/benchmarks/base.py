@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from twofold.augmentation import Augmentation
 from twofold.benchmarks.tensors import checked, own_whitening
 from twofold.choices import Mode, Scenario, Whitening
 from twofold.component import register
@@ -91,6 +92,10 @@ class Benchmark:
     model: Callable[[], nn.Module]
     offline_iterations: int  # per task
 
+    augmentation: ClassVar[Augmentation] = (
+        "none"  # see `Recipe`; a user's own data stay as they are
+    )
+
     def defaults(self, mode: Mode, objective: str, lr: Mapping[Mode, float]) -> dict[str, Any]:
         """Return the default settings of a run: see `Recipe.defaults`."""
         return usual(mode, lr)
@@ -149,6 +154,7 @@ class Recipe:
 
     online_batch_size: the default batch size in online mode.
     tuned_lr: default offline learning rates by objective, where they differ from the usual ones.
+    augmentation: how objectives that augment images do so, unless their option says otherwise.
     published_whitening: constants for whitening instead of the training set's own; or None.
     published_sizes: the benchmark in numbers, so that runs can be planned without its data.
     """
@@ -163,6 +169,7 @@ class Recipe:
     offline_iterations: ClassVar[int]
     online_batch_size: ClassVar[int] = 10
     tuned_lr: ClassVar[Mapping[str, float]] = {}
+    augmentation: ClassVar[Augmentation] = "none"
     published_whitening: ClassVar[Constants | None] = None
     published_sizes: ClassVar[Sizes | None] = None
 

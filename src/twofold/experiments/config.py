@@ -196,7 +196,7 @@ def configure(benchmark: str | Benchmark, method: str | Method | Component, **gi
     parsed = Method.read(method)
     settings = {name: each.default for name, each in options(Options).items()} | chosen
     objective, _ = parsed.make()
-    defaults = profiles.find(settings["profile"], recipe.name, parsed)
+    defaults = profiles.find(settings["profile"], recipe.name, parsed, recipe.augmentation)
     settings |= recipe.defaults(settings["mode"], objective.name, objective.lr)
     settings |= defaults.settings
     settings |= _optimizer_settings(settings | chosen, chosen)

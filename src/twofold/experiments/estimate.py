@@ -221,16 +221,3 @@ def _sizes_and_model(
         return recipe.published_sizes, recipe.model
     benchmark = recipe.build(config.seed, data, config.whitening)
     return benchmark.sizes(), benchmark.model
-
-
-def spoken(seconds: float) -> str:
-    """Return `40 s`, `5 min`, `3 h 20 min`, `2 d 4 h` or `30 d`, rounded as an estimate is."""
-    minutes = round(seconds / 60)
-    hours, days = minutes // 60, minutes // 1440
-    if minutes < 1:
-        return f"{max(1, round(seconds))} s"
-    if hours < 1:
-        return f"{minutes} min"
-    if days < 1:
-        return f"{hours} h {minutes % 60} min"
-    return f"{days} d {hours % 24} h" if days < 10 else f"{days} d"

@@ -17,9 +17,9 @@ from twofold.benchmarks import Recipe
 from twofold.errors import UserError
 from twofold.experiments.archive import identity_of
 from twofold.experiments.config import Config
-from twofold.experiments.estimate import Estimator, spoken
+from twofold.experiments.estimate import Estimator
 from twofold.experiments.store import Store
-from twofold.text import counted
+from twofold.text import counted, spoken
 
 UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 EXACT = "MIN and AVG exact"
