@@ -132,6 +132,7 @@ class _Walk:
             case functools.cached_property():
                 self._all("property", value.func)
             case functools.partial():
+                self._found = True  # a user has chosen the arguments
                 self._all("partial", value.func, value.args, value.keywords)
             case Mapping():
                 self._all("mapping", *(part for item in value.items() for part in item))
@@ -166,7 +167,7 @@ class _Walk:
     def _visit_class(self, cls: type) -> None:
         for base in cls.__mro__:
             self._note("class", base.__qualname__)
-            if not self._is_users(base.__module__):
+            if not self._is_users(base.__module__) or _is_text(base):
                 continue
             for name, value in sorted(vars(base).items()):
                 if name not in BESIDE and not _is_generated(base, name, value):
@@ -179,7 +180,7 @@ class _Walk:
             return
         cells = [cell.cell_contents for cell in function.__closure__ or () if _is_set(cell)]
         self._all("closure", *cells, function.__defaults__, function.__kwdefaults__)
-        if file_of(function.__module__) is not None and function.__module__ not in SCRIPT:
+        if _in_module(function):
             return  # the text of the module has the rest
         self.visit(function.__code__)
         for name in sorted(_globals_in(function.__code__) & function.__globals__.keys()):
@@ -203,6 +204,17 @@ class _Walk:
             kind = type(value)
             name = f"{kind.__module__}.{kind.__qualname__}"
             raise _UnknownError(f"a {name} that it uses cannot be described") from error
+
+
+def _in_module(definition: Any) -> bool:
+    """Tell whether a class or a function is from a module with a file, and not from a script."""
+    name = definition.__module__
+    return name not in SCRIPT and file_of(name) is not None
+
+
+def _is_text(cls: type) -> bool:
+    """Tell whether the text of a module says all about a class: no function has defined it."""
+    return _in_module(cls) and "<locals>" not in cls.__qualname__
 
 
 def _is_generated(cls: type, name: str, value: object) -> bool:
