@@ -109,7 +109,7 @@ def interrupted(running: subprocess.Popen[str]) -> Outcome:
     took = time.monotonic() - sent
     assert running.returncode == 130, err
     assert "Traceback" not in err, err
-    assert one_line(err[err.rindex("twofold: ") :])
+    assert "the same command continues" in one_line(err[err.rindex("twofold: ") :])
     until(lambda: not alive(running.pid), "no worker is left", 2)
     assert took < 4, "a second or two, and this machine may be busy"
     return Outcome(130, out, err)
