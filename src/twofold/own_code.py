@@ -167,7 +167,7 @@ class _Walk:
     def _visit_class(self, cls: type) -> None:
         for base in cls.__mro__:
             self._note("class", base.__qualname__)
-            if not self._is_users(base.__module__) or _is_text(base):
+            if not self._is_users(base.__module__):
                 continue
             for name, value in sorted(vars(base).items()):
                 if name not in BESIDE and not _is_generated(base, name, value):
@@ -210,11 +210,6 @@ def _in_module(definition: Any) -> bool:
     """Tell whether a class or a function is from a module with a file, and not from a script."""
     name = definition.__module__
     return name not in SCRIPT and file_of(name) is not None
-
-
-def _is_text(cls: type) -> bool:
-    """Tell whether the text of a module says all about a class: no function has defined it."""
-    return _in_module(cls) and "<locals>" not in cls.__qualname__
 
 
 def _is_generated(cls: type, name: str, value: object) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from helpers.benchmarks import class_benchmark, domain_benchmark
@@ -60,21 +60,21 @@ def study(tmp_path: Path) -> str:
     return str(file)
 
 
+STOPS = SimpleNamespace()  # beside the routine, whose own attributes would make a different run
+
+
 @pytest.fixture
-def stops() -> Iterator[type[Routine]]:
+def stops() -> SimpleNamespace:
     """A routine that raises `error` after the iteration `at` of task 2, and counts iterations."""
 
     class Stops(Routine, name="stops"):
-        error: ClassVar[BaseException | None] = KeyboardInterrupt()
-        at: ClassVar[int] = 2
-        made: ClassVar[list[tuple[int, int]]] = []
-
         def after_step(self, step: Any) -> None:
-            self.made.append((step.task, step.iteration))
-            if self.error is not None and (step.task, step.iteration) == (2, self.at):
-                raise self.error
+            STOPS.made.append((step.task, step.iteration))
+            if STOPS.error is not None and (step.task, step.iteration) == (2, STOPS.at):
+                raise STOPS.error
 
-    return Stops
+    STOPS.error, STOPS.at, STOPS.made = KeyboardInterrupt(), 2, []
+    return STOPS
 
 
 def same_curves(one: Run, other: Run) -> bool:

@@ -23,6 +23,7 @@ from twofold.cost import Load
 from twofold.evaluation.predictors import chunk_size
 from twofold.experiments.archive import identity_of
 from twofold.experiments.config import Config
+from twofold.experiments.digests import with_data
 from twofold.experiments.execution import one_thread
 from twofold.experiments.store import Store
 from twofold.gradients import objective_gradient
@@ -209,7 +210,8 @@ def seconds_left(configs: Sequence[Config], store: Store, data: Path | None) -> 
             return False
         return config.keep_weights == "none" or store.find(config) is not None  # with its weights
 
-    return [None if done(config) else estimator.seconds(config) for config in configs]
+    complete = (with_data(config, data) for config in configs)
+    return [None if done(config) else estimator.seconds(config) for config in complete]
 
 
 def _sizes_and_model(

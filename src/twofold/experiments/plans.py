@@ -17,6 +17,7 @@ from twofold.benchmarks import Recipe
 from twofold.errors import UserError
 from twofold.experiments.archive import identity_of
 from twofold.experiments.config import Config
+from twofold.experiments.digests import with_data
 from twofold.experiments.estimate import Estimator
 from twofold.experiments.store import Store
 from twofold.text import counted, spoken
@@ -113,6 +114,7 @@ def fit(
     if any(config.own for config in configs):
         raise UserError("within needs benchmarks by name, since it has to know their size")
     done = {identity_of(folder.name) for folder in store.folders()}
+    configs = [with_data(config, data) for config in configs]
     estimator = Estimator(data)
 
     def plan(reduction: Reduction) -> Plan:
