@@ -17,6 +17,7 @@ import twofold
 from twofold import Method, Routine, Run, Runs, Store, Study, UserError
 from twofold.experiments import execution, running, studies
 from twofold.experiments.config import configure
+from twofold.experiments.digests import with_data
 from twofold.experiments.engine import InlineEngine
 from twofold.experiments.local import LocalEngine
 from twofold.experiments.options import Work
@@ -254,7 +255,7 @@ def test_a_mistake_is_answered_in_one_line(
 
 def toy_configs(*methods: str, **options: Any) -> list[twofold.Config]:
     given = {**SHORT, "plugins": [PLUGIN], **options}
-    return [configure("toy", method, **given) for method in methods]
+    return running.listed((configure("toy", method, **given) for method in methods), None)
 
 
 def test_runs_come_back_in_the_order_of_the_list(tmp_path: Path, trainings: list[str]) -> None:
@@ -352,8 +353,9 @@ def test_the_engine_follows_from_the_options() -> None:
 
 def test_the_list_has_each_run_once(study: str) -> None:
     loaded = studies.load(study)
-    assert running.listed(study) == running.listed(loaded) == loaded.configs()
-    assert running.listed([loaded, *loaded.configs()]) == loaded.configs()
+    once = [with_data(config, None) for config in loaded.configs()]
+    assert running.listed(study, None) == running.listed(loaded, None) == once
+    assert running.listed([loaded, *loaded.configs()], None) == once
 
 
 # Progress

@@ -189,6 +189,8 @@ def configure(benchmark: str | Benchmark, method: str | Method | Component, **gi
     """Return a checked configuration; its keywords are the options of a run.
 
     What is not given is the profile's, or else the default of the benchmark and the objective.
+    The data of a user's own recipe become part of the identity when their folder is known: `run`
+    and `run_all` add them.
     """
     chosen = given_options(Options, given)
     plugins = _imported(chosen.pop("plugins", []))
