@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twofold import papers
-from twofold.augmentation import Augmentation
-from twofold.benchmarks import Recipe
 from twofold.errors import unknown
 from twofold.method import Method
+
+if TYPE_CHECKING:
+    from twofold.augmentation import Augmentation
 
 DEFAULT = "paper"
 AUGMENT = "augment"  # the option of objectives that augment images
@@ -70,6 +71,8 @@ def find(
     if name != DEFAULT and name not in _profiles():
         raise unknown("profile", name, names())
     if augmentation is None:
+        from twofold.benchmarks import Recipe  # torch, which --help does not need
+
         augmentation = getattr(Recipe.known.get(benchmark), "augmentation", "none")
     written = [part for part, _ in (method.objective, *method.routines)]
     augmenting = [part.name for part in written if AUGMENT in part.options()]
