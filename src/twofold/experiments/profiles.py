@@ -82,8 +82,8 @@ def find(
             for component in departure.components:
                 if departure.option == AUGMENT and augmentation == "none":
                     continue
-                own = profile.components.setdefault(component, {})
-                own[departure.option] = departure.code
+                options = profile.components.setdefault(component, {})
+                options[departure.option] = departure.code
             if not departure.components:
                 profile.settings[departure.option] = departure.code
     return profile
@@ -92,12 +92,12 @@ def find(
 @cache
 def departures() -> papers.Catalogue[Departure]:
     """Return the departures of all papers by name."""
-    found = papers.modules("profiles")
+    modules = papers.modules("profiles")
     return papers.Catalogue(
         "departure",
         {
             paper: {each.name: each for each in getattr(module, "DEPARTURES", ())}
-            for paper, module in found.items()
+            for paper, module in modules.items()
         },
     )
 
@@ -110,7 +110,7 @@ def note(paper: str, profile: str) -> str:
 
 @cache
 def _profiles() -> papers.Catalogue[Sequence[Departure]]:
-    found = papers.modules("profiles")
+    modules = papers.modules("profiles")
     return papers.Catalogue(
-        "profile", {paper: getattr(module, "PROFILES", {}) for paper, module in found.items()}
+        "profile", {paper: getattr(module, "PROFILES", {}) for paper, module in modules.items()}
     )
