@@ -84,7 +84,7 @@ test-lowest: .venv/.tools
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python -r $(LOWEST)/lowest.txt
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --no-deps -e .
 	$(LOWEST)/bin/python -m pytest -n 3 --dist loadgroup -m 'not real_data' --ignore tests/adapters \
-	  --ignore tests/experiments/test_ray_engine.py $(PYTEST)
+	  --ignore tests/experiments/ray $(PYTEST)
 
 clean:
 	rm -rf .venv

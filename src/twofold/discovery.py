@@ -16,6 +16,8 @@ from twofold.component import Component
 from twofold.errors import UserError
 from twofold.own_modules import check_neighbours, digest_of, file_of, imported, text_digest
 
+PLUGIN = "twofold_plugin_"  # the start of the names of plugins' modules
+
 
 def import_all(package: str, path: Iterable[str]) -> None:
     """Import every module of a package, so that the components defined there are registered."""
@@ -97,7 +99,7 @@ def executed_digest(path: str) -> str:
 
     It opens no file, so the path may come from a stranger's store.
     """
-    return getattr(sys.modules.get(module_of(path)), "__digest__", "")
+    return _text_of(module_of(path))
 
 
 def changed_since_import(path: str) -> bool:
@@ -107,7 +109,20 @@ def changed_since_import(path: str) -> bool:
 def module_of(path: str) -> str:
     """Return the name of a plugin's module."""
     file = Path(path).resolve()
-    return f"twofold_plugin_{file.stem}_{zlib.crc32(str(file).encode()):x}"
+    return f"{PLUGIN}{file.stem}_{zlib.crc32(str(file).encode()):x}"
+
+
+def modules_of(path: str) -> list[str]:
+    """Return the names of a plugin's module and of its copies, as on a node of a cluster."""
+    digest = executed_digest(path)
+    plugins = [name for name in list(sys.modules) if name.startswith(PLUGIN)]
+    copies = [name for name in plugins if digest and _text_of(name) == digest]
+    return list(dict.fromkeys([module_of(path), *copies]))
+
+
+def _text_of(name: str) -> str:
+    """Return the digest of the text that was executed as a plugin's module, or nothing."""
+    return getattr(sys.modules.get(name), "__digest__", "")
 
 
 def _digest_now(path: str) -> str:

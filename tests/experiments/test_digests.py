@@ -15,6 +15,7 @@ from torch import nn
 
 import twofold
 from twofold import Benchmark, Recipe, Routine, Store
+from twofold.discovery import import_file
 from twofold.experiments import digests
 from twofold.experiments.config import configure
 from twofold.experiments.running import listed
@@ -188,3 +189,19 @@ def test_a_run_that_cannot_be_described_is_trained_anew_and_it_is_said(
     (line, again) = capsys.readouterr().err.splitlines()
     assert line == again
     assert line.startswith("twofold: er+locking is trained anew every time: a _thread.lock")
+
+
+def test_a_copy_of_a_plugin_is_the_plugin(tmp_path: Path) -> None:
+    """As on a node of a cluster that was sent a plugin, and later finds the file itself."""
+    text = (
+        "from twofold import Routine\n"
+        "class Copied(Routine, name='copied'):\n    def after_step(self, step): pass\n"
+    )
+    places = [tmp_path / name for name in ("original", "copy")]
+    for place in places:
+        place.mkdir()
+        (place / "mine.py").write_text(text)
+    original, copy = (str(place / "mine.py") for place in places)
+    config = configure("rotated-mnist", "er+copied", plugins=[original])
+    import_file(copy)  # which defines the routine once more
+    digests.check_unchanged(config)

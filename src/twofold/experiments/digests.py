@@ -17,7 +17,7 @@ import torch
 from twofold.benchmarks import Benchmark, Recipe
 from twofold.datasets import cache
 from twofold.datasets.fetch import sha256_of
-from twofold.discovery import module_of
+from twofold.discovery import modules_of
 from twofold.errors import UserError
 from twofold.models.checks import built
 from twofold.own_code import UNKNOWN, code_digest
@@ -59,7 +59,7 @@ def code_of(
         parts += [benchmark.model, *kinds]
     else:
         parts.append(benchmark)
-    covered = {module_of(plugin): Path(plugin) for plugin in plugins}
+    covered = {name: Path(plugin) for plugin in plugins for name in modules_of(plugin)}
     digest = code_digest(parts, covered)
     return [digest] if digest else []
 
