@@ -18,8 +18,7 @@ from twofold.benchmarks import Batch, Benchmark
 from twofold.benchmarks.base import Rows
 from twofold.benchmarks.validation import validating
 from twofold.chain import Chain
-from twofold.choices import Grouping
-from twofold.compatibility import check_method
+from twofold.compatibility import check_method, check_quota, uses_memory
 from twofold.curves import Columns, Curves
 from twofold.diagnosis import Diagnosis
 from twofold.errors import UserError
@@ -27,9 +26,10 @@ from twofold.evaluation.continual import Evaluator
 from twofold.evaluation.minima import Minima
 from twofold.evaluation.predictors import Scores
 from twofold.gradients import frozen_gradient, objective_gradient, old_weight
-from twofold.memory import Memory
+from twofold.memories.reading import everything, memory_of
 from twofold.models import FlatModel
 from twofold.models.checks import built
+from twofold.models.features import features, head_of
 from twofold.models.flat import load_weights
 from twofold.objectives import Draw, Objective
 from twofold.objectives.base import Pass
@@ -103,6 +103,7 @@ class Training:
         self.needs = self.chain.needs
         choice = optimizers.read(settings.optimizer)
         self.lr, self.momentum = choice.base(settings.lr, settings.momentum)
+        self.memory = everything() if objective.stores_all else memory_of(settings)
         self._check()
         device = benchmark.train.labels.device
         self.net = initialised(benchmark, settings.seed, device, start_from)
@@ -115,8 +116,7 @@ class Training:
         past = len(self.tasks) - 1 if Needs.PER_TASK in self.needs else 0
         self._references = self.net.values.new_empty(past, len(self.net.values))  # G, reused
         labels = benchmark.train.labels.cpu().numpy()
-        grouping: Grouping = "class-task" if objective.stores_all else settings.memory_grouping
-        self.memory = Memory(labels, settings.memory_per_class, grouping)
+        self.memory.start(labels, self._features)
         self.evaluator = Evaluator(
             benchmark, self.net, settings.eval_size, settings.seed, settings.eval_precision
         )
@@ -131,7 +131,8 @@ class Training:
         self.diagnosis = (
             Diagnosis(benchmark, self.net, settings.seed) if settings.diagnose else None
         )
-        objective.start(benchmark, self.net, settings.seed)
+        for part in (objective, *objective.terms):
+            part.start(benchmark, self.net, settings.seed)
         self.chain.start(self.net)
 
     @property
@@ -141,9 +142,10 @@ class Training:
         return self.update.velocity
 
     def _check(self) -> None:
-        scenario, settings = self.benchmark.scenario, self.settings
-        memory = settings.memory_per_class
+        scenario, memory = self.benchmark.scenario, self.memory
         check_method(self.objective, self.routines, scenario, memory, self.momentum)
+        if uses_memory(self.objective, self.routines) and not self.objective.stores_all:
+            check_quota(memory, self.benchmark)
         self._check_batch(min(len(task.train) for task in self.tasks))
 
     def _check_batch(self, examples: int) -> None:
@@ -186,7 +188,7 @@ class Training:
             if raw is not None:
                 self.raw_task_ends.append(raw.tolist())
             self._hand_over_weights(task)
-            self.memory.add(self.objective.end_task(task, chosen))
+            self._end_task(task, chosen)
             self.task, self.n = task + 1, 0
         return self._result()
 
@@ -211,6 +213,7 @@ class Training:
             "optimizer": self.update.state(),
             "memory": self.memory.state(),
             "objective": self.objective.state(),
+            "terms": [term.state() for term in self.objective.terms],
             "routines": self.chain.state(),
             "curves": self.curves.state(),
             "task_ends": self.task_ends,
@@ -239,6 +242,7 @@ class Training:
         self.task, self.n = state["task"], state["n"]
         self.memory.restore(state["memory"])
         self.objective.restore(state["objective"])
+        self._restore_terms(state)
         self._to_restore = state
 
     def _start_task(self, task: int) -> tuple[list[Rows], Rows]:
@@ -246,6 +250,8 @@ class Training:
         chosen = self._choose(task)
         rows = self.objective.start_task(task, chosen)
         self._check_batch(len(rows))  # an objective may hold examples out
+        for term in self.objective.terms:
+            term.start_task(task)
         self.chain.start_task(task)
         if self._to_restore is not None:
             self._put_back(self._to_restore)
@@ -255,6 +261,32 @@ class Training:
             self.minima = Minima(self.evaluator, task, known)
             self.raw_minima = Minima(self.evaluator, task, raw)
         return chosen, rows
+
+    def _end_task(self, task: int, chosen: list[Rows]) -> None:
+        """Store examples of the task that has ended, unless they are stored as they come."""
+        rows = self.objective.end_task(task, chosen)
+        for term in self.objective.terms:
+            term.end_task(task)
+        if self.memory.current:
+            return
+        if not self.memory.ahead:
+            rows = self.memory.seen(self.tasks[task - 1])
+        self.objective.store(rows)
+        self.memory.add(task, rows)
+
+    def _see(self, task: int, batch: Batch) -> None:
+        """Show the memory the examples of an iteration."""
+        if self.memory.current or not self.memory.ahead:
+            entered = self.memory.see(task, batch.rows.cpu().numpy())
+            if len(entered):
+                self.objective.store(entered)
+
+    def _features(self, rows: Rows) -> Tensor:
+        """Return the features of training examples, for a memory that looks at them."""
+        head = head_of(self.net, self.memory.name)
+        parts = np.array_split(rows, range(500, len(rows), 500))
+        found = [features(self.net, self.benchmark.train.batch(part).x, head) for part in parts]
+        return torch.cat(found)
 
     def _choose(self, task: int) -> list[Rows]:
         random = stream(self.settings.seed, "memory", task)
@@ -271,11 +303,16 @@ class Training:
             buffer.copy_(old)
         self.update.restore(state["optimizer"])
         self.objective.restore(state["objective"])
+        self._restore_terms(state)
         self.chain.restore(state["routines"])
         self.curves.restore(state["curves"])
         self.task_ends, self.raw_task_ends = state["task_ends"], state["raw_task_ends"]
         self.seconds = state["seconds"]
         self.evaluator.restore(state["evaluator"])
+
+    def _restore_terms(self, state: dict[str, Any]) -> None:
+        for term, own in zip(self.objective.terms, state.get("terms", []), strict=True):
+            term.restore(own)
 
     def _iterations(self, examples: int) -> int:
         return self.settings.iterations_of(examples, self.benchmark.offline_iterations)
@@ -287,7 +324,7 @@ class Training:
         # 2. The gradient of the objective.
         apart = Needs.OLD in self.needs and self.objective.replays != "nothing"
         passes = self.objective.passes(draw)
-        g, old, losses = objective_gradient(self.net, passes, apart)
+        g, old, losses = objective_gradient(self.net, passes, apart, self.objective.terms)
         # 3. Reference gradients, and whatever else the routines need.
         own_pass, elsewhere = self._needs_own_pass(draw), Needs.ELSEWHERE in self.needs
         if draw.references or own_pass or elsewhere:
@@ -302,6 +339,8 @@ class Training:
             step.gradient_at = functools.partial(self._gradient_at, draw, passes)
         if Needs.MEMORY in self.needs and task > 1:
             step.memory = functools.partial(self.sampler.remembered, step.random())
+        if Needs.CURRENT in self.needs:
+            step.stored = functools.partial(self.sampler.remembered, step.random())
         if self.diagnosis:
             step.log.update(self.diagnosis.cosine(before, g))
         # 4. Projection, or any other change of the direction and the step by the routines.
@@ -310,6 +349,7 @@ class Training:
         momentum = self.chain.momentum(self.momentum, step)
         # 5. Update: SGD with momentum, which averages projected gradients; or another optimiser.
         self.update.step(direction, g, lr, momentum)
+        self._see(task, draw.new)
         self.chain.after_step(step)
         if self.diagnosis:
             step.log.update(self.diagnosis.after(before))
@@ -342,7 +382,8 @@ class Training:
         """
         place = draw.task, draw.iteration
         with self.net.using(values, self.net.buffers()), self._network_draws(*place):
-            return objective_gradient(self.net, passes, apart=False).g
+            terms = self.objective.terms
+            return objective_gradient(self.net, passes, apart=False, additions=terms).g
 
     def _network_draws(self, task: int, n: int) -> AbstractContextManager[None]:
         """Seed the network's own draws in an iteration, such as dropout."""

@@ -28,6 +28,7 @@ from twofold.options import options
 from twofold.routines import Routine
 from twofold.statistics import mean_and_error
 from twofold.text import stated
+from twofold.terms import Addition
 
 SMALLER = tuple(name for name, each in options(Config).items() if each.reduces)
 # Settings that `select_runs` can choose by.
@@ -283,11 +284,12 @@ def _under(run: Run, profile: str) -> Run | None:
     config = run.config
     if config.profile == profile:
         return run
-    (objective, options), *routines = config.components
+    (objective, options), *terms = config.what
     try:
         method = Method(
             (Objective.find(objective), options),
-            tuple((Routine.find(name), given) for name, given in routines),
+            tuple((Routine.find(name), given) for name, given in config.how),
+            tuple((Addition.find(name), given) for name, given in terms),
         )
     except UserError:  # a component that is not available here
         return None

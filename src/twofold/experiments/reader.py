@@ -19,6 +19,7 @@ from twofold.method import IMPLIED_OBJECTIVE, IMPLIED_ROUTINE, split_text
 from twofold.objectives import Objective
 from twofold.options import options
 from twofold.routines import Routine
+from twofold.terms import Addition
 from twofold.settings import LARGEST
 
 CONFIG, SUMMARY = "config.json", "summary.json"
@@ -115,7 +116,7 @@ def _check_method(config: Config) -> None:
 
 
 def _is_known(name: str) -> bool:
-    return Objective.knows(name) or Routine.knows(name)
+    return any(kind.knows(name) for kind in (Objective, Addition, Routine))
 
 
 def _says(text: str, value: Any) -> bool:
