@@ -1,4 +1,6 @@
-"""Components: objectives, terms, routines and memories, found by name, with their options as dataclass fields.
+"""Components: objectives, terms, routines and memories, found by name.
+
+Their options are dataclass fields.
 
 A component is a dataclass that states its name where it is defined:
 
@@ -90,7 +92,7 @@ class Component:
         if not hasattr(cls, "__dataclass_fields__"):  # without the decorator there are no options
             return {}
         fields = dataclasses.fields(cast(Any, cls))
-        ordered = sorted(fields, key=lambda field: field.kw_only)
+        ordered = sorted(fields, key=lambda field: bool(field.kw_only))
         return {field.name: field for field in ordered if field.init}
 
     @classmethod

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import NamedTuple
 
 import torch
@@ -95,8 +94,7 @@ def _forwarded(
     """Return the logits of each term's inputs, and what additions add to the loss of the pass."""
     if not additions:
         return _logits(net, terms), None
-    watching = activations(net) if any(each.watches for each in additions) else nullcontext([])
-    with watching as seen:
+    with activations(net, any(each.watches for each in additions)) as seen:
         outputs = _logits(net, terms)
     x = torch.cat([term.x for term in terms])
     forward = Forward(x, torch.cat(outputs), seen, len(x) / examples)

@@ -131,8 +131,9 @@ class Training:
         self.diagnosis = (
             Diagnosis(benchmark, self.net, settings.seed) if settings.diagnose else None
         )
-        for part in (objective, *objective.terms):
-            part.start(benchmark, self.net, settings.seed)
+        objective.start(benchmark, self.net, settings.seed)
+        for term in objective.terms:
+            term.start(benchmark, self.net, settings.seed)
         self.chain.start(self.net)
 
     @property

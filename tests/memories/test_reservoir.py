@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import scipy.stats
 from helpers.memories import shown
@@ -24,7 +26,7 @@ def test_at_every_moment_all_examples_seen_have_the_same_chance():
 def test_what_was_dropped_does_not_come_back():
     history = [set(np.concatenate(parts)) for parts in shown(Reservoir(7), np.zeros(60, np.int64))]
     everything: set[int] = set()
-    for before, after in zip(history, history[1:], strict=False):
+    for before, after in itertools.pairwise(history):
         everything |= before
         assert after & everything <= before
 

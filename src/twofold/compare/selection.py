@@ -27,8 +27,8 @@ from twofold.objectives import Objective
 from twofold.options import options
 from twofold.routines import Routine
 from twofold.statistics import mean_and_error
-from twofold.text import stated
 from twofold.terms import Addition
+from twofold.text import stated
 
 SMALLER = tuple(name for name, each in options(Config).items() if each.reduces)
 # Settings that `select_runs` can choose by.

@@ -320,8 +320,8 @@ def _needed(
     parts: list[type] = [recipe if isinstance(recipe, type) else type(recipe), type(memory)]
     parts += [part for part, _ in (method.objective, *method.terms, *method.routines)]
     used = {base.__module__ for part in parts for base in part.__mro__}
-    kinds: list[dict[str, Any]] = [kind.known for kind in (Recipe, *Component.kinds.values())]
-    defining = {part.__module__ for known in kinds for part in known.values()}
+    kinds: list[Any] = [Recipe, *Component.kinds.values()]
+    defining = {part.__module__ for each in kinds for part in each.known.values()}
     return [p for p in plugins if module_of(p) in used or module_of(p) not in defining]
 
 

@@ -19,8 +19,8 @@ from twofold.method import IMPLIED_OBJECTIVE, IMPLIED_ROUTINE, split_text
 from twofold.objectives import Objective
 from twofold.options import options
 from twofold.routines import Routine
-from twofold.terms import Addition
 from twofold.settings import LARGEST
+from twofold.terms import Addition
 
 CONFIG, SUMMARY = "config.json", "summary.json"
 Entry = Callable[[Any, str], object]  # a check of an entry, given its name

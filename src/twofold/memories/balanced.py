@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from twofold.benchmarks.base import Rows
@@ -41,7 +41,7 @@ class Balanced(Memory):
     def share(self, classes: int) -> int:
         return self.per_class or max(2, (self.size or 0) // classes)
 
-    def rank(self, rows: Rows) -> NDArray[np.generic]:
+    def rank(self, rows: Rows) -> NDArray[Any]:
         """Return the values by which examples of a class are kept, over all training examples."""
         return self.priority
 

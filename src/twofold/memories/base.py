@@ -124,8 +124,8 @@ class Memory(Component, kind="memory"):
         rows: Rows,
         count: int | None = None,
         *,
-        by: NDArray[np.generic] | None = None,
-        each: NDArray[np.generic] | None = None,
+        by: NDArray[Any] | None = None,
+        each: NDArray[Any] | None = None,
         total: int | None = None,
     ) -> Rows:
         """Return the rows with the highest values, the highest first.
@@ -156,7 +156,7 @@ class Memory(Component, kind="memory"):
         return f"{self.name}({','.join(said)})" if said else self.name
 
 
-def _places(groups: NDArray[np.generic]) -> Rows:
+def _places(groups: NDArray[Any]) -> Rows:
     """Return the place of each entry among those of its group, counted from 0."""
     order = np.argsort(groups, kind="stable")
     ordered = groups[order]

@@ -10,6 +10,7 @@ At the end of a task its classes are put into this order, and later tasks shorte
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,7 +45,7 @@ class Herding(Balanced, name="herding"):
         super().start(*given, **named)  # type: ignore[arg-type]
         self._value = np.full(len(self.labels), -np.inf)  # 0 for the first choice, then -1, -2, ...
 
-    def rank(self, rows: Rows) -> NDArray[np.generic]:
+    def rank(self, rows: Rows) -> NDArray[Any]:
         assert self.features is not None
         new = rows[np.isinf(self._value[rows])]
         most = self.per_class or _places_each(self.labels[rows], self.size or 0)

@@ -14,11 +14,11 @@ LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 @contextmanager
-def activations(net: FlatModel) -> Iterator[list[Tensor]]:
+def activations(net: FlatModel, wanted: bool = True) -> Iterator[list[Tensor]]:
     """Collect the inputs of linear and convolutional layers that depend on the weights.
 
     These are the outputs of the activation functions before them. What two layers share counts
-    once, and the network's own input does not count.
+    once, and the network's own input does not count. Unless they are wanted, nothing is collected.
     """
     found: list[Tensor] = []
 
@@ -29,7 +29,7 @@ def activations(net: FlatModel) -> Iterator[list[Tensor]]:
     handles = [
         module.register_forward_pre_hook(note)
         for module in net.module.modules()
-        if isinstance(module, LAYERS)
+        if wanted and isinstance(module, LAYERS)
     ]
     try:
         yield found

@@ -3,10 +3,10 @@
 The paper's appendix B:  L = L_c + alpha E_{(x,z) in memory} ||z - h(x)||^2.
 
 Here z are the logits at the time of storing. With the paper's memory this is the end of the
-example's task, and with a memory that holds the current task the iteration that showed it. L_c is the
-cross-entropy on the new task, as in the original and in the authors' code. (The appendix refers to
-an L_c that includes replayed examples, but also states that the memory holds logits instead of
-labels.) DER++ adds beta CE(memory).
+example's task, and with a memory that holds the current task it is the iteration that showed it.
+L_c is the cross-entropy on the new task, as in the original and in the authors' code. (The appendix
+refers to an L_c that includes replayed examples, but also states that the memory holds logits
+instead of labels.) DER++ adds beta CE(memory).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Addition(Part, kind="term"):
     watches: ClassVar[bool] = False  # whether `loss` looks at the activations of hidden layers
 
     # Set by `start`.
-    context = ("benchmark", "net", "seed")
+    context: ClassVar[tuple[str, ...]] = ("benchmark", "net", "seed")
     benchmark: Benchmark
     net: FlatModel
     seed: int
