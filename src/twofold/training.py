@@ -29,13 +29,13 @@ from twofold.gradients import frozen_gradient, objective_gradient, old_weight
 from twofold.memories.reading import everything, memory_of
 from twofold.models import FlatModel
 from twofold.models.checks import built
-from twofold.models.features import features, head_of
 from twofold.models.flat import load_weights
 from twofold.objectives import Draw, Objective
 from twofold.objectives.base import Pass
 from twofold.routines import Needs, Routine, Step
 from twofold.sampling import Sampler
 from twofold.settings import LARGEST, Settings
+from twofold.storing import Storing
 from twofold.streams import seeded, stream
 from twofold.updates import Momentum, TorchUpdate, Update
 
@@ -115,8 +115,8 @@ class Training:
         )
         past = len(self.tasks) - 1 if Needs.PER_TASK in self.needs else 0
         self._references = self.net.values.new_empty(past, len(self.net.values))  # G, reused
-        labels = benchmark.train.labels.cpu().numpy()
-        self.memory.start(labels, self._features)
+        self.storing = Storing(self.memory, objective, benchmark, self.net)
+        self.storing.start()
         self.evaluator = Evaluator(
             benchmark, self.net, settings.eval_size, settings.seed, settings.eval_precision
         )
@@ -264,30 +264,11 @@ class Training:
         return chosen, rows
 
     def _end_task(self, task: int, chosen: list[Rows]) -> None:
-        """Store examples of the task that has ended, unless they are stored as they come."""
+        """Let the objective and the terms look at the network, and store examples of the task."""
         rows = self.objective.end_task(task, chosen)
         for term in self.objective.terms:
             term.end_task(task)
-        if self.memory.current:
-            return
-        if not self.memory.ahead:
-            rows = self.memory.seen(self.tasks[task - 1])
-        self.objective.store(rows)
-        self.memory.add(task, rows)
-
-    def _see(self, task: int, batch: Batch) -> None:
-        """Show the memory the examples of an iteration."""
-        if self.memory.current or not self.memory.ahead:
-            entered = self.memory.see(task, batch.rows.cpu().numpy())
-            if len(entered):
-                self.objective.store(entered)
-
-    def _features(self, rows: Rows) -> Tensor:
-        """Return the features of training examples, for a memory that looks at them."""
-        head = head_of(self.net, self.memory.name)
-        parts = np.array_split(rows, range(500, len(rows), 500))
-        found = [features(self.net, self.benchmark.train.batch(part).x, head) for part in parts]
-        return torch.cat(found)
+        self.storing.end_task(task, rows)
 
     def _choose(self, task: int) -> list[Rows]:
         random = stream(self.settings.seed, "memory", task)
@@ -350,7 +331,7 @@ class Training:
         momentum = self.chain.momentum(self.momentum, step)
         # 5. Update: SGD with momentum, which averages projected gradients; or another optimiser.
         self.update.step(direction, g, lr, momentum)
-        self._see(task, draw.new)
+        self.storing.see(task, draw.new)
         self.chain.after_step(step)
         if self.diagnosis:
             step.log.update(self.diagnosis.after(before))

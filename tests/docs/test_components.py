@@ -17,7 +17,7 @@ from twofold.objectives import Objective
 from twofold.terms import Addition
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = {kind: DOCS / "objectives.md" for kind in (Objective, Addition)}
+PAGES = dict.fromkeys((Objective, Addition), DOCS / "objectives.md")
 PAGES |= {Memory: DOCS / "memories.md"}
 SHAPE = ["Idea", "Equation", "Options", "Cost", "Measured"]
 EVERY = [(kind, name) for kind in PAGES for name in sorted(kind.known)]

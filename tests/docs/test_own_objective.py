@@ -34,8 +34,7 @@ def plugins(tmp_path: Path):
 def test_the_objective_of_the_guide_is_er_ace(plugins):
     memory = {"memory": "newest(20,current=true)", "plugins": plugins[:1]}
     mine, own = (
-        twofold.run(class_benchmark(), method, **SMALL, **memory)
-        for method in ("my-ace", "er-ace")
+        twofold.run(class_benchmark(), method, **SMALL, **memory) for method in ("my-ace", "er-ace")
     )
     for name, column in own.columns.items():
         np.testing.assert_array_equal(column, mine.columns[name], err_msg=name)
@@ -73,5 +72,7 @@ def test_the_memories_are_one_line_each():
         random = np.random.default_rng(1)
         memory.priority, memory.arrival = random.random(9000), random.permutation(9000)
         rows = np.arange(9000)
-        expected = eval(f"memory.{line.replace('self', 'memory')}", {"memory": memory, "rows": rows})
+        expected = eval(
+            f"memory.{line.replace('self', 'memory')}", {"memory": memory, "rows": rows}
+        )
         assert set(memory.keep(rows)) == set(expected)

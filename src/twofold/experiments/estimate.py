@@ -62,6 +62,8 @@ def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
             total += Load(images=more * iterations)
         images = Load(evaluated=task * min(config.eval_size, sizes.test))
         images += objective.evaluation_cost(task, sizes.classes, share)
+        for routine in routines:
+            images += routine.evaluation_cost()
         checked = Load(evaluated=CHECKED * (task - 1) * min(config.eval_size, sizes.test))
         at_end = Load(evaluated=task * sizes.test)  # all test images
         total += (images * evaluations + checked * checks + at_end) * times

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from twofold.errors import UserError
 from twofold.models.flat import FlatModel
-
-CHUNK = 500
 
 
 def head_of(net: FlatModel, asking: str) -> nn.Linear:
@@ -28,8 +25,7 @@ def features(net: FlatModel, x: Tensor, head: nn.Linear) -> Tensor:
     handle = head.register_forward_pre_hook(lambda _, inputs: found.append(inputs[0].flatten(1)))
     try:
         with net.evaluating():
-            for part in x.split(CHUNK):
-                net(part)
-            return torch.cat(found)
+            net(x)
+            return found[-1]
     finally:
         handle.remove()

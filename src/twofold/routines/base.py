@@ -127,6 +127,10 @@ class Routine(Part, kind="routine"):
         """Return the load of an iteration in addition to what `asks` implies."""
         return Load()
 
+    def evaluation_cost(self) -> Load:
+        """Return the load of an evaluation in addition to the test images."""
+        return Load()
+
     def check(self, before: Sequence[Routine], momentum: float) -> None:
         """Raise UserError if it makes no sense after these routines or with this momentum."""
         if self.overrides("evaluated") and any(other.overrides("evaluated") for other in before):
