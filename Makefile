@@ -9,7 +9,7 @@ TSC := $(NODE)/node_modules/.bin/tsc
 SCRIPTS := src/twofold/report/page/scripts/jsconfig.json --incremental --tsBuildInfoFile $(NODE)/scripts.tsbuildinfo
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-adapters lint lint-scripts fmt bench bench-peers torture documents clean
+.PHONY: demo test test-slow test-adapters lint lint-scripts fmt bench bench-peers torture documents clean
 
 # Three methods on real Rotated MNIST, shortened: about two minutes on two cores.
 demo: .venv/.package
@@ -20,7 +20,11 @@ demo: .venv/.package
 
 # Three processes on two cores, since many tests wait for processes of their own.
 test: lint
-	$(BIN)/pytest -n 3 --dist loadgroup $(PYTEST)
+	$(BIN)/pytest -n 3 --dist loadgroup -m "not slow" $(PYTEST)
+
+# What waits for minutes, such as a Ray cluster whose head is killed.
+test-slow: .venv/.tools
+	$(BIN)/pytest -m slow $(PYTEST)
 
 # The adapters with Lightning, Transformers and Avalanche, which have an environment of their own.
 test-adapters: .venv/.peers

@@ -12,8 +12,8 @@ from measuring import Row
 
 def rows() -> list[Row]:
     """The data have the real number of images; a few iterations a task reach the peak."""
-    said = subprocess.run([sys.executable, __file__], check=True, capture_output=True, text=True)
-    megabytes = json.loads(said.stdout.splitlines()[-1])
+    process = subprocess.run([sys.executable, __file__], check=True, capture_output=True, text=True)
+    megabytes = json.loads(process.stdout.splitlines()[-1])
     name = "peak memory of an online Split CIFAR-100 run above its images"
     return [Row(name, megabytes, "at most", 600, unit=" MB")]
 

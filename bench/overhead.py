@@ -16,7 +16,7 @@ from measuring import Row, in_turns, like
 from twofold import Config, Store, configure
 from twofold.experiments.engine import sparsely
 from twofold.experiments.execution import execute
-from twofold.training import Progress
+from twofold.results import Progress
 
 
 def rows() -> list[Row]:
@@ -37,11 +37,11 @@ def _surviving() -> Row:
 
 
 def _train(config: Config, folder: Path) -> None:
-    store, told = Store(folder), list[Progress]()
+    store, reports = Store(folder), list[Progress]()
     store.prepare()
     with store.claim(config) as work:
         assert work is not None
-        trained = execute(config, None, sparsely(told.append), work, checkpoint_every=1.0)
+        trained = execute(config, None, sparsely(reports.append), work, checkpoint_every=1.0)
         store.save(trained)
         work.clear()
 

@@ -64,32 +64,32 @@ def rows() -> list[Row]:
 
 def _replaying(work: Work, targets: dict[str, tuple[float, float, float]]) -> list[Row]:
     """ER: evaluation alone, whole iterations with it, and training alone."""
-    own, found = benchmark(work.benchmark), []
+    data, rows = benchmark(work.benchmark), []
     memory = {"mem_size": STORED * (work.task - 1)}
-    for way, (evaluation, whole, alone) in targets.items():
+    for way, (evaluation, whole, training) in targets.items():
         loops: dict[str, Avalanche | Own] = {
-            evaluator: Avalanche(Replay, own, work, way, evaluator, **memory)
+            evaluator: Avalanche(Replay, data, work, way, evaluator, **memory)
             for evaluator in ("avalanche", "watch", "nothing")
         }
-        loops |= {"own": Own(own, "er", work, True), "own training": Own(own, "er", work, False)}
+        loops |= {"own": Own(data, "er", work, True), "own training": Own(data, "er", work, False)}
         took = _in_turns(loops, work.rounds)
-        where = f"{work.title}, task {work.task}, images {way}"
-        ours = took["watch"] - took["nothing"]
-        theirs = took["avalanche"] - took["nothing"]
+        place = f"{work.title}, task {work.task}, images {way}"
+        watch_seconds = took["watch"] - took["nothing"]
+        avalanche_seconds = took["avalanche"] - took["nothing"]
         ratios = {
-            "evaluation: Avalanche / Watch": (theirs / ours, evaluation),
+            "evaluation: Avalanche / Watch": (avalanche_seconds / watch_seconds, evaluation),
             "ER with evaluation: Avalanche / twofold": (took["avalanche"] / took["own"], whole),
-            "ER alone: Avalanche / twofold": (took["nothing"] / took["own training"], alone),
+            "ER alone: Avalanche / twofold": (took["nothing"] / took["own training"], training),
         }
         note = ", ".join(f"{name} {1000 * seconds:.1f} ms" for name, seconds in took.items())
         for name, (ratio, target) in ratios.items():
-            found.append(Row(f"{name}, {where}", ratio, "at least", target, note=note))
-    return found
+            rows.append(Row(f"{name}, {place}", ratio, "at least", target, note=note))
+    return rows
 
 
 def _projecting(work: Work) -> list[Row]:
     """Training steps of A-GEM and GEM without evaluation, on as many reference examples."""
-    own, found = benchmark(work.benchmark), []
+    data, rows = benchmark(work.benchmark), []
     kinds: dict[str, tuple[Any, dict[str, Any]]] = {
         "agem": (AGEM, {"patterns_per_exp": STORED, "sample_size": work.batch_size}),
         "gem": (GEM, {"patterns_per_exp": work.batch_size, "memory_strength": 0.0}),
@@ -98,15 +98,15 @@ def _projecting(work: Work) -> list[Row]:
         for way in ("as loaded", "ready"):
             took = _in_turns(
                 {
-                    "avalanche": Avalanche(strategy, own, work, way, "nothing", **given),
-                    "own": Own(own, method, work, False),
+                    "avalanche": Avalanche(strategy, data, work, way, "nothing", **given),
+                    "own": Own(data, method, work, False),
                 },
                 work.rounds,
             )
-            where = f"{work.title}, task {work.task}, images {way}"
-            name = f"training step of {method}: Avalanche / twofold, {where}"
-            found.append(Row(name, took["avalanche"] / took["own"], "at least", 1.0))
-    return found
+            place = f"{work.title}, task {work.task}, images {way}"
+            name = f"training step of {method}: Avalanche / twofold, {place}"
+            rows.append(Row(name, took["avalanche"] / took["own"], "at least", 1.0))
+    return rows
 
 
 class Avalanche:
@@ -125,9 +125,9 @@ class Avalanche:
         **given: Any,
     ) -> None:
         torch.manual_seed(0)
-        made = _benchmark(own, work, way)
-        *past, self.experience = made.train_stream
-        self.tests = list(made.test_stream)
+        experiences = _benchmark(own, work, way)
+        *past, self.experience = experiences.train_stream
+        self.tests = list(experiences.test_stream)
         model, self.clock = own.model(), Clock()
         metrics = accuracy_metrics(experience=True) if evaluator == "avalanche" else []
         self.strategy = strategy(
@@ -253,4 +253,4 @@ def _in_turns(loops: Mapping[str, Avalanche | Own], rounds: int) -> dict[str, fl
 
 
 def _differences(starts: Sequence[float]) -> list[float]:
-    return [after - before for before, after in itertools.pairwise(starts)]
+    return [end - start for start, end in itertools.pairwise(starts)]

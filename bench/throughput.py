@@ -53,13 +53,13 @@ def _against_peer(
         acts["peer"] = functools.partial(_run, peer, iterations)
         _run(peer, 1)
         seconds = in_turns(acts, rounds, warm_up=0 if iterations == 1 else 1)  # ten seconds each
-    what = f"{title} ER with evaluation in task {task}, {CORES} workers / eager PyTorch"
+    title_of_row = f"{title} ER with evaluation in task {task}, {CORES} workers / eager PyTorch"
     rows = []
     for precision, end, target in zip(crews, ("", ", bf16"), targets, strict=True):
         ratio = CORES * seconds["peer"] / seconds[precision]
         limit = CORES * seconds["peer"] / (iterations * least[precision])
         note = f"matrix products alone, at the peak: {limit:.2f}"
-        rows.append(Row(f"{what}{end}", ratio, "at least", target, note=note))
+        rows.append(Row(f"{title_of_row}{end}", ratio, "at least", target, note=note))
     return rows
 
 
@@ -87,12 +87,12 @@ def _run(what: Stepper | Peer, iterations: int) -> None:
 @contextmanager
 def _worker(*arguments: object) -> Iterator[Connection]:
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs, *arguments), daemon=True)
+    own_end, worker_end = context.Pipe()
+    process = context.Process(target=_work, args=(worker_end, *arguments), daemon=True)
     process.start()
-    ours.recv()  # it is ready
+    own_end.recv()  # it is ready
     try:
-        yield ours
+        yield own_end
     finally:
         process.kill()
         process.join()

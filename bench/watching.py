@@ -31,11 +31,11 @@ def _row(name: str, net: nn.Module, shape: tuple[int, ...], rounds: int) -> Row:
     for task in range(TASKS):
         watch.task(task)
         watch(net)
-    few: dict[str, Callable[[], object]] = {
+    loops: dict[str, Callable[[], object]] = {
         "watch": lambda: watch(net),
         "evaluation": _evaluation(net, x[:2], y[:2]),
     }
-    seconds = in_turns(few, 101)
+    seconds = in_turns(loops, 101)
     whole = in_turns({"evaluation": _evaluation(net, x, y)}, rounds)["evaluation"]
     ratio = 1 + (seconds["watch"] - seconds["evaluation"]) / whole
     return Row(f"watch(model) / its predictions alone, 3 tasks, {name}", ratio, "at most", 1.01)

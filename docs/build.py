@@ -62,11 +62,11 @@ def renew(document: Path, check: bool) -> list[str]:
 
     def renewed(block: re.Match[str]) -> str:
         command, body = block[1], block[2].strip()
-        made = content(command, body, document.parent, check)
-        if made != body:
+        shown = content(command, body, document.parent, check)
+        if shown != body:
             line = text.count("\n", 0, block.start()) + 1
             outdated.append(f"{document.relative_to(Path.cwd())}:{line}: `{command}`")
-        return f"<!-- made by: {command} -->\n\n{made}\n\n<!-- end -->"
+        return f"<!-- made by: {command} -->\n\n{shown}\n\n<!-- end -->"
 
     text = document.read_text("utf-8")
     if len(EDGE.findall(text)) != 2 * len(BLOCK.findall(text)):

@@ -32,8 +32,8 @@ def spread(table: np.ndarray) -> tuple[float, float]:
     rows, columns = table.shape
     table = table - table.mean(1, keepdims=True)
     shared = table.mean(0)
-    own = ((table - shared) ** 2).sum() / ((rows - 1) * (columns - 1))
-    return float(shared.var(ddof=1) - own / rows), float(own)
+    residual = ((table - shared) ** 2).sum() / ((rows - 1) * (columns - 1))
+    return float(shared.var(ddof=1) - residual / rows), float(residual)
 
 
 def luck(run: Run) -> float:

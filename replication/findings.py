@@ -47,17 +47,17 @@ def runs(
     store: str = "replication",
 ) -> list[Run]:
     """Return the runs of a method in a store, one per seed."""
-    wanted = (benchmark, mode, method, profile)
+    key = (benchmark, mode, method, profile)
     return [
         run
         for run in stored(store)
-        if (run.config.benchmark, run.config.mode, run.config.method, run.config.profile) == wanted
+        if (run.config.benchmark, run.config.mode, run.config.method, run.config.profile) == key
     ]
 
 
-def value(metric: str, found: list[Run]) -> str:
+def value(metric: str, group: list[Run]) -> str:
     """Return a metric's mean ± standard error; the mean alone for one run."""
-    values = np.array([getattr(run, metric) for run in found])
+    values = np.array([getattr(run, metric) for run in group])
     if not len(values):
         raise SystemExit(f"no runs for {metric}")
     if len(values) == 1:
@@ -69,19 +69,24 @@ def avg(*where: str, store: str = "replication") -> str:
     return value("avg", runs(*where, store=store))
 
 
+def avgs(what: str, *where: str) -> str:
+    """Return the AVG of an objective without and with GEM's routine."""
+    return f"{avg(what, *where)} and {avg(f'{what}+gem', *where)}"
+
+
 def low(*where: str, store: str = "replication") -> str:
     return value("min", runs(*where, store=store))
 
 
 def projections(method: str, benchmark: str, profile: str) -> str:
     """Return in how many of the runs a gradient was projected."""
-    found = [
+    candidates = [
         run
         for store in ("replication", "checks")
         for run in runs(method, benchmark, "online", profile, store)
     ]
-    acted = sum(bool(run.columns["projected"].any()) for run in found)
-    return f"{acted} of {len(found)}"
+    acted = sum(bool(run.columns["projected"].any()) for run in candidates)
+    return f"{acted} of {len(candidates)}"
 
 
 # Decisions
@@ -102,11 +107,11 @@ def primary(
     store: str = "replication",
 ) -> str:
     """Return what a primary comparison by the text decides."""
-    wanted = (metric, what, how, mode, benchmark, "paper")
+    key = (metric, what, how, mode, benchmark, "paper")
     (verdict,) = [
         v
         for v in reached(store)
-        if (v.metric, v.objective, v.routine, v.mode, v.benchmark, v.profile) == wanted
+        if (v.metric, v.objective, v.routine, v.mode, v.benchmark, v.profile) == key
     ]
     result = Comparison(**{name: getattr(verdict, name) for name in Comparison._fields})
     return f"{metric.upper()}, {mode}: {decided(claim, result, len(verdict.seeds), verdict.margin)}"
@@ -116,10 +121,16 @@ def differing(
     claim: Claim, metric: str, one: Sequence[Run], other: Sequence[Run], family: int = 1
 ) -> str:
     """Return what `other` minus `one`, paired by seed, decides."""
-    ones, others = ({r.config.seed: getattr(r, metric) for r in own} for own in (one, other))
+    ones, others = ({r.config.seed: getattr(r, metric) for r in group} for group in (one, other))
     differences = [others[seed] - ones[seed] for seed in others if seed in ones]
     (result,) = compare([differences], MARGINS[metric], family)
     return f"{metric.upper()}: {decided(claim, result, len(differences), MARGINS[metric])}"
+
+
+def gem_by_the_code(claim: Claim, what: str, benchmark: str = MNIST, mode: str = "offline") -> str:
+    """Return what GEM's routine does to an objective's AVG in runs of the authors' code."""
+    place = (benchmark, mode, "published")
+    return differing(claim, "avg", runs(what, *place), runs(f"{what}+gem", *place))
 
 
 def decided(claim: Claim, result: Comparison, seeds: int, margin: float | None) -> str:
@@ -155,8 +166,8 @@ def _gamma(metric: str) -> str:
 
 
 def _heavier(metric: str) -> str:
-    found = (runs(method, store="gamma") for method in ("heavier-er", GAMMA_1))
-    return differing("nothing", metric, *found, family=2)
+    groups = (runs(method, store="gamma") for method in ("heavier-er", GAMMA_1))
+    return differing("nothing", metric, *groups, family=2)
 
 
 FINDINGS = (
@@ -170,16 +181,9 @@ FINDINGS = (
     Finding(
         "On Rotated MNIST, GEM's routine improves ER's final accuracy.",
         f"{primary('raises', 'avg', 'er', 'gem')}, with equal memory. The authors' code gives ER "
-        "half the memory of ER+GEM by the third task: "
-        + differing(
-            "raises",
-            "avg",
-            runs("er", profile="published"),
-            runs("er+gem", profile="published"),
-        ),
-        f"AVG of ER and ER+GEM, offline: {avg('er')} and {avg('er+gem')} with equal memory, "
-        f"{avg('er', MNIST, 'offline', 'published')} and "
-        f"{avg('er+gem', MNIST, 'offline', 'published')} with the code's "
+        "half the memory of ER+GEM by the third task: " + gem_by_the_code("raises", "er"),
+        f"AVG of ER and ER+GEM, offline: {avgs('er')} with equal memory, "
+        f"{avgs('er', MNIST, 'offline', 'published')} with the code's "
         "(the paper: 91.9 ± 0.1 and 93.7 ± 0.1)",
         "README.md#equal-memory",
         short=True,
@@ -193,16 +197,9 @@ FINDINGS = (
     Finding(
         "On full replay, GEM's routine improves the final accuracy.",
         f"{primary('raises', 'avg', 'joint', 'gem')}, with equal memory. With the code's smaller "
-        "memory for Joint: "
-        + differing(
-            "raises",
-            "avg",
-            runs("joint", profile="published"),
-            runs("joint+gem", profile="published"),
-        ),
-        f"AVG of Joint and Joint+GEM: {avg('joint')} and {avg('joint+gem')} by the text, "
-        f"{avg('joint', MNIST, 'offline', 'published')} and "
-        f"{avg('joint+gem', MNIST, 'offline', 'published')} with the code "
+        "memory for Joint: " + gem_by_the_code("raises", "joint"),
+        f"AVG of Joint and Joint+GEM: {avgs('joint')} by the text, "
+        f"{avgs('joint', MNIST, 'offline', 'published')} with the code "
         "(the paper: 97.5 and 97.8)",
         "README.md#equal-memory",
     ),
@@ -252,16 +249,9 @@ FINDINGS = (
         "On online Rotated MNIST, GEM's routine improves ER, as offline.",
         f"{primary('raises', 'min', 'er', 'gem', 'online')} (upper bounds of MIN). "
         f"{primary('raises', 'avg', 'er', 'gem', 'online')}, with equal memory. With the code's: "
-        + differing(
-            "raises",
-            "avg",
-            runs("er", mode="online", profile="published"),
-            runs("er+gem", mode="online", profile="published"),
-        ),
-        f"AVG of ER and ER+GEM, online: {avg('er', MNIST, 'online')} and "
-        f"{avg('er+gem', MNIST, 'online')} with equal memory, "
-        f"{avg('er', MNIST, 'online', 'published')} and "
-        f"{avg('er+gem', MNIST, 'online', 'published')} with the code's",
+        + gem_by_the_code("raises", "er", MNIST, "online"),
+        f"AVG of ER and ER+GEM, online: {avgs('er', MNIST, 'online')} with equal memory, "
+        f"{avgs('er', MNIST, 'online', 'published')} with the code's",
         "README.md#equal-memory",
     ),
     Finding(
@@ -281,13 +271,7 @@ FINDINGS = (
     Finding(
         "On natural images, GEM's routine impairs ER, up to collapse.",
         "A collapse that lasts was seen only where reference gradients add up over tasks, as in "
-        "the authors' code: "
-        + differing(
-            "lowers",
-            "avg",
-            runs("er", SPLIT, "online", "published"),
-            runs("er+gem", SPLIT, "online", "published"),
-        ),
+        "the authors' code: " + gem_by_the_code("lowers", "er", SPLIT, "online"),
         f"AVG of ER+GEM, online Split CIFAR-100, two seeds: "
         f"{avg('er+gem', SPLIT, 'online', 'published')} with the code (the paper: 8.5 ± 0.9), "
         f"{avg('er+gem', SPLIT, 'online')} by the text (ER: {avg('er', SPLIT, 'online')})",
@@ -348,8 +332,8 @@ FINDINGS = (
 
 def link(section: str, short: bool) -> str:
     page, _, title = section.partition("#")
-    where = f"replication/{section}" if short else section.removeprefix("README.md")
-    return f"[{'the appendix' if page == 'appendix.md' else title.replace('-', ' ')}]({where})"
+    target = f"replication/{section}" if short else section.removeprefix("README.md")
+    return f"[{'the appendix' if page == 'appendix.md' else title.replace('-', ' ')}]({target})"
 
 
 short = "--short" in sys.argv

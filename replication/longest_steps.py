@@ -15,9 +15,9 @@ def row(run: Run) -> list[str]:
     config = run.config
     departures = ", ".join(in_force(config)) or "none"
     projected, ratio = run.columns["projected"].sum(), run.columns["norm_ratio"].max()
-    where = [title_of(config.benchmark), config.mode, config.method, departures, str(config.seed)]
-    less = f" ({config.tasks} tasks)" if config.tasks else ""
-    return [*where, f"{projected:.0f}", f"{ratio:.1f}", f"{run.avg:.1f}{less}"]
+    place = [title_of(config.benchmark), config.mode, config.method, departures, str(config.seed)]
+    remark = f" ({config.tasks} tasks)" if config.tasks else ""
+    return [*place, f"{projected:.0f}", f"{ratio:.1f}", f"{run.avg:.1f}{remark}"]
 
 
 def place(run: Run) -> tuple[str, str, float]:

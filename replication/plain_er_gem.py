@@ -121,9 +121,9 @@ def main(seed: int) -> None:
 
     memory: list[Rows] = []
     for task in range(5):
-        own = np.random.permutation(np.flatnonzero(task_of[classes] == task))
+        examples = np.random.permutation(np.flatnonzero(task_of[classes] == task))
         projections = 0
-        for new in own.reshape(-1, BATCH):
+        for new in examples.reshape(-1, BATCH):
             optimiser.zero_grad()
             if task == 0:
                 loss(net(x[new]), new).backward()
@@ -146,8 +146,8 @@ def main(seed: int) -> None:
             for p, part in zip(net.parameters(), direction.split(sizes), strict=True):
                 p.grad = part.view_as(p).clone()
             optimiser.step()
-        labels = y[own].numpy()
-        parts = [np.random.choice(own[labels == c], MEMORY, replace=False) for c in range(20)]
+        labels = y[examples].numpy()
+        parts = [np.random.choice(examples[labels == c], MEMORY, replace=False) for c in range(20)]
         memory.append(np.concatenate(parts))
         mean = np.mean([accuracy(k) for k in range(task + 1)])
         print(f"after task {task + 1}: {mean:.2f}, {projections} projected", flush=True)

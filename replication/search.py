@@ -46,45 +46,45 @@ def benchmark() -> Any:
 def training(method: str, task: int, state: State | None, **options: Any) -> Training:
     """Return the training of a method at the beginning of a task, with its memory filled."""
     settings = Settings(lr=0.1, batch_size=128, seed=SEED, validation=0.1, **options)
-    made = Training(benchmark(), *Method.parse(method).make(), settings)
+    run = Training(benchmark(), *Method.parse(method).make(), settings)
     for past in range(1, task):
-        chosen, _ = made._start_task(past)
-        made.memory.add(made.objective.end_task(past, chosen))
+        chosen, _ = run._start_task(past)
+        run.memory.add(run.objective.end_task(past, chosen))
     if state is not None:
-        made.net.values.copy_(state[0])
-        made.velocity.copy_(state[1])
-    return made
+        run.net.values.copy_(state[0])
+        run.velocity.copy_(state[1])
+    return run
 
 
 @cache
 def state_before(task: int) -> State:
     """Return weights and velocity at a switch: task 1 with ER, task 2 with hold."""
-    method, before = ("er", None) if task == 2 else ("er+hold(damping=0)", state_before(2))
-    made = training(method, task - 1, before)
-    _, rows = made._start_task(task - 1)
-    for n in range(1, made.benchmark.offline_iterations + 1):
-        made._iterate(task - 1, n, rows)
-    return made.net.values.clone(), made.velocity.clone()
+    method, state = ("er", None) if task == 2 else ("er+hold(damping=0)", state_before(2))
+    run = training(method, task - 1, state)
+    _, rows = run._start_task(task - 1)
+    for n in range(1, run.benchmark.offline_iterations + 1):
+        run._iterate(task - 1, n, rows)
+    return run.net.values.clone(), run.velocity.clone()
 
 
 def result(method: str, task: int) -> dict[str, Any]:
     """Train a method after a switch, and return accuracies in percent; old tasks are averaged."""
-    made = training(method, task, state_before(task), iterations=ITERATIONS)
-    scores = made.objective.scores
-    before = made.evaluator.subset(task - 1, scores)
-    _, rows = made._start_task(task)
+    run = training(method, task, state_before(task), iterations=ITERATIONS)
+    scores = run.objective.scores
+    start = run.evaluator.subset(task - 1, scores)
+    _, rows = run._start_task(task)
     curve = []
     for n in range(1, ITERATIONS + 1):
-        made._iterate(task, n, rows)
+        run._iterate(task, n, rows)
         if n <= 100 or n % 20 == 0:
-            curve.append((n, made.evaluator.subset(task, scores)))
+            curve.append((n, run.evaluator.subset(task, scores)))
     accuracies = torch.stack([accuracy for _, accuracy in curve])
     end = accuracies[-1]
     return {
         "method": method,
         "task": task,
-        "before": float(before.mean()),
-        "lowest": float(torch.minimum(accuracies[:, :-1].amin(0), before).mean()),
+        "before": float(start.mean()),
+        "lowest": float(torch.minimum(accuracies[:, :-1].amin(0), start).mean()),
         "end": float(end[:-1].mean()),
         "speed": next(n for n, accuracy in curve if accuracy[-1] >= 0.9 * end[-1]),
         "new": float(end[-1]),
@@ -96,20 +96,20 @@ def main() -> None:
     parser.add_argument("--train", action="store_true", help="train what is missing")
     train = parser.parse_args().train
     lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    found = {(each["method"], each["task"]): each for each in map(json.loads, lines)}
+    results = {(each["method"], each["task"]): each for each in map(json.loads, lines)}
     if train:
         torch.set_num_threads(1)
         import_file(str(HERE / "two_sided.py"))
         for task in (2, 3):
             for method in METHODS:
-                if (method, task) not in found:
-                    found[method, task] = result(method, task)
+                if (method, task) not in results:
+                    results[method, task] = result(method, task)
                     with RESULTS.open("a") as file:
-                        file.write(json.dumps(found[method, task]) + "\n")
+                        file.write(json.dumps(results[method, task]) + "\n")
     rows = [HEAD]
     for task in (2, 3):
         for method in METHODS:
-            if each := found.get((method, task)):
+            if each := results.get((method, task)):
                 numbers = [f"{each[k]:.1f}" for k in ("before", "lowest", "end")]
                 rows.append([method, str(task), *numbers, str(each["speed"]), f"{each['new']:.1f}"])
     print(markdown_table(rows, left=1))

@@ -15,19 +15,19 @@ SHOWN = (("split-cifar100", "online"), ("domain-cifar100", "offline"))
 
 def lengthened(run: Run, task: int) -> str:
     """Return the mean norm of projected gradients, relative to the gradients."""
-    there = (run.columns["task"] == task) & (run.columns["projected"] > 0)
-    return f"{run.columns['norm_ratio'][there].mean():.1f}" if there.any() else EMPTY
+    rows = (run.columns["task"] == task) & (run.columns["projected"] > 0)
+    return f"{run.columns['norm_ratio'][rows].mean():.1f}" if rows.any() else EMPTY
 
 
 def rows(run: Run) -> list[list[str]]:
     departures = ", ".join(in_force(run.config)) or "none"
     ends = run.summary["accuracy_after_task"][1:]
-    what = [run.config.method.partition("(")[0], departures, str(run.config.seed)]
-    found = [[*what, "accuracy", *(f"{np.mean(end):.1f}" for end in ends)]]
+    names = [run.config.method.partition("(")[0], departures, str(run.config.seed)]
+    lines = [[*names, "accuracy", *(f"{np.mean(end):.1f}" for end in ends)]]
     if run.columns["projected"].any():
         steps = (lengthened(run, task) for task in range(2, len(ends) + 2))
-        found.append(["", "", "", "step", *steps])
-    return found
+        lines.append(["", "", "", "step", *steps])
+    return lines
 
 
 def order(run: Run) -> tuple[int, bool, int]:

@@ -19,8 +19,8 @@ SEEDS = 5  # of the paper; a different number is shown
 def avg(runs: list[Run]) -> str:
     if not runs:
         return EMPTY
-    fewer = f" (n={len(runs)})" if len(runs) != SEEDS else ""
-    return value_text(*mean_and_error([run.avg for run in runs])) + fewer
+    remark = f" (n={len(runs)})" if len(runs) != SEEDS else ""
+    return value_text(*mean_and_error([run.avg for run in runs])) + remark
 
 
 stored = Store("replication/runs/replication").runs()

@@ -70,8 +70,8 @@ class TwoSided(Routine, name="two-sided"):
             p = logits.detach().softmax(1)
             drawn = torch.multinomial(p, 1, generator=random)[:, 0]
             vectors = p - F.one_hot(drawn, p.shape[1])
-        found = [outputs[k] for k in range(len(self._layers))]
-        gradients = torch.autograd.grad((logits * vectors).sum(), found)
+        matrices = [outputs[k] for k in range(len(self._layers))]
+        gradients = torch.autograd.grad((logits * vectors).sum(), matrices)
         self._bases = []
         for k, layer in enumerate(self._layers):
             Z, D = layer.rows(inputs[k]), gradients[k]

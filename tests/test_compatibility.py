@@ -60,12 +60,12 @@ def test_a_chain_that_makes_sense_is_taken(method):
 def references_seen(method: str) -> list[torch.Tensor]:
     """`step.old` as each routine of the chain sees it in the first iteration of task 2."""
     objective, routines = Method.parse(method).make()
-    seen: list[torch.Tensor] = []
+    records: list[torch.Tensor] = []
 
     def noted(direct):
         def call(g, step):
             if (step.task, step.iteration) == (2, 1):
-                seen.append(step.old.clone())
+                records.append(step.old.clone())
             return direct(g, step)
 
         return call
@@ -74,7 +74,7 @@ def references_seen(method: str) -> list[torch.Tensor]:
         routine.direct = noted(routine.direct)
     settings = Settings(lr=0.02, batch_size=8, seed=0, iterations=2, tasks=2)
     Training(class_benchmark(norm=True), objective, routines, settings).run()
-    return seen
+    return records
 
 
 def test_routines_that_ask_for_different_old_gradients_get_them_or_are_refused():

@@ -48,7 +48,7 @@ def plugin(path: Path, text: str) -> str:
     ],
 )
 def test_a_plugin_takes_no_name_that_is_taken(tmp_path, kind, name, told):
-    there = kind.known[name]
+    present = kind.known[name]
     text = f"""
         from twofold import {kind.__name__}
         class Mine({kind.__name__}, name="{name}"):
@@ -57,7 +57,7 @@ def test_a_plugin_takes_no_name_that_is_taken(tmp_path, kind, name, told):
     """.replace("\n        ", "\n")
     with pytest.raises(UserError, match=told):
         import_file(plugin(tmp_path / "mine.py", text))
-    assert kind.known[name] is there
+    assert kind.known[name] is present
 
 
 def test_nor_one_of_another_plugin(tmp_path):
@@ -175,11 +175,11 @@ def train(method: str, benchmark=None, **options):
 
 
 def accuracies(benchmark, module) -> list[float]:
-    found = []
+    results = []
     for task in benchmark.tasks:
         x, y, _ = benchmark.test.batch(task.test)
-        found.append(100 * float((module(x).argmax(1) == y).float().mean()))
-    return found
+        results.append(100 * float((module(x).argmax(1) == y).float().mean()))
+    return results
 
 
 def test_own_components_are_found_by_name_with_their_options():
@@ -269,15 +269,15 @@ def test_an_average_of_the_latest_weights_alone_changes_nothing():
 
 
 def test_the_objective_prepares_for_evaluation_with_the_weights_to_be_evaluated():
-    seen: list[bool] = []
+    records: list[bool] = []
     objective, (average,) = Method.parse("er+average").make()
-    objective.before_evaluation = lambda: seen.append(
+    objective.before_evaluation = lambda: records.append(
         torch.equal(objective.net.values, average.average)
     )
     settings = Settings(lr=0.02, batch_size=B, seed=0, iterations=ITERATIONS)
     Training(class_benchmark(), objective, [average], settings).run()
     # Before each evaluation of the average, and then of the weights that are trained.
-    assert seen == 3 * (ITERATIONS + 1) * [True, False]
+    assert records == 3 * (ITERATIONS + 1) * [True, False]
 
 
 def test_a_routine_gets_the_gradients_of_past_tasks_and_its_log_is_recorded():

@@ -57,8 +57,8 @@ def test_what_is_not_recorded_has_its_usual_value():
     curves = Curves(1)
     curves.add(1, {})
     columns = curves.columns()
-    for name, usual in RECORDED.items():
-        np.testing.assert_array_equal(columns[name], np.float32([usual]), err_msg=name)
+    for name, default in RECORDED.items():
+        np.testing.assert_array_equal(columns[name], np.float32([default]), err_msg=name)
     assert np.isnan(columns["accuracy_1"]).all()
 
 

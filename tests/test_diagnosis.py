@@ -94,6 +94,6 @@ def test_on_a_quadratic_the_second_term_is_all_that_the_first_leaves():
     before = diagnosis.before(2, 1)
     s = 1e-2 * torch.randn(net.size, generator=random)
     net.values.add_(s)
-    found = diagnosis.after(before)
-    expected = found["old_predicted"] + found["old_curvature"] * (s @ s) / 2
-    assert float(found["old_change"]) == pytest.approx(float(expected), rel=1e-2)
+    result = diagnosis.after(before)
+    expected = result["old_predicted"] + result["old_curvature"] * (s @ s) / 2
+    assert float(result["old_change"]) == pytest.approx(float(expected), rel=1e-2)

@@ -136,9 +136,9 @@ def affine_entries(net: FlatModel) -> Tensor:
         if isinstance(m, nn.BatchNorm2d):
             m.weight.grad.fill_(1)
             m.bias.grad.fill_(1)
-    where = net.gradient != 0
+    places = net.gradient != 0
     net.gradient.zero_()
-    return where
+    return places
 
 
 @with_and_without_norm
@@ -148,16 +148,16 @@ def test_a_frozen_gradient_is_autograds_in_eval_mode(norm, affine):
     one = batch(norm, 2, 12)
     plain.eval()
     expected = vector(plain, F.cross_entropy(plain(one.x), one.y))
-    where = affine_entries(net)
-    assert int(where.sum()) == (8 if norm else 0)
+    places = affine_entries(net)
+    assert int(places.sum()) == (8 if norm else 0)
     if norm:
-        assert expected[where].abs().min() > 0
+        assert expected[places].abs().min() > 0
     if not affine:
-        expected[where] = 0
+        expected[places] = 0
     net.gradient.fill_(7)  # what is left of an earlier pass must not count
     actual, _ = frozen_gradient(net, [one], affine=affine)
     torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-6)
-    assert affine or not actual[where].any()
+    assert affine or not actual[places].any()
 
 
 @with_and_without_norm
@@ -214,33 +214,33 @@ class Seen:
 def watched(method: str, needs: Needs, norm: bool) -> list[Seen]:
     """What a routine with these needs is handed in tasks 2 and 3."""
     objective, _ = Method.parse(method).make()
-    draws, seen, passes = [], [], objective.passes
+    draws, records, passes = [], [], objective.passes
     objective.passes = lambda draw: (draws.append(draw), passes(draw))[1]
 
     class Watch(Routine):
         def direct(self, g, step):
             if step.task > 1:
                 step.references = None if step.references is None else step.references.clone()
-                seen.append(Seen(draws[-1], step, step.net.copy().requires_grad_(True)))
+                records.append(Seen(draws[-1], step, step.net.copy().requires_grad_(True)))
             return g
 
     Watch.needs = needs
     settings = Settings(lr=0.05, batch_size=5, seed=0, iterations=3, eval_schedule="every:3")
     Training(BENCHMARKS[norm], objective, [Watch()], settings).run()
-    assert len(seen) == 6
-    return seen
+    assert len(records) == 6
+    return records
 
 
 @with_and_without_norm
 @pytest.mark.parametrize("method", ["finetune", "er", "joint"])
 def test_a_routine_gets_one_frozen_gradient_a_past_task(method, norm):
-    where = affine_entries(network(norm)[0])
+    places = affine_entries(network(norm)[0])
     for one in watched(method, Needs.PER_TASK, norm):
         assert len(one.step.references) == one.step.task - 1
         for row, reference in zip(one.step.references, one.draw.references, strict=True):
             loss = F.cross_entropy(one.plain(reference.x), reference.y)
             expected = vector(one.plain, loss)
-            expected[where] = 0
+            expected[places] = 0
             torch.testing.assert_close(row, expected, rtol=1e-3, atol=1e-5)
 
 
@@ -256,12 +256,12 @@ def test_a_routine_gets_one_frozen_gradient_a_past_task(method, norm):
     ],
 )
 def test_a_routine_gets_the_frozen_gradient_of_the_replay_batch(method, needs, norm):
-    where = affine_entries(network(norm)[0])
+    places = affine_entries(network(norm)[0])
     for one in watched(method, needs, norm):
         old = one.draw.old
         expected = vector(one.plain, F.cross_entropy(one.plain(old.x), old.y))
         if method == "joint":  # the authors' Joint+A-GEM leaves them out, their ER+A-GEM does not
-            expected[where] = 0
+            expected[places] = 0
         torch.testing.assert_close(one.step.old, expected, rtol=1e-3, atol=1e-5)
 
 

@@ -58,11 +58,11 @@ def imports(file: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def graph() -> dict[str, set[str]]:
     known = modules()
-    found = {name: set(imports(file)) & known.keys() - {name} for name, file in known.items()}
+    result = {name: set(imports(file)) & known.keys() - {name} for name, file in known.items()}
     # A member's package is imported with it: only what the package imports by itself counts.
     return {
         name: {other for other in others if not name.startswith(f"{other}.")}
-        for name, others in found.items()
+        for name, others in result.items()
     }
 
 

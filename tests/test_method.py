@@ -129,8 +129,8 @@ methods = st.builds(
 @settings(max_examples=150, deadline=None, derandomize=True)
 def test_the_canonical_text_means_the_same_and_is_its_own(text):
     method = Method.parse(text)
-    again = Method.parse(method.text())
-    assert again.text() == method.text()
+    second = Method.parse(method.text())
+    assert second.text() == method.text()
     assert made(method.text()) == made(text)
 
 
@@ -283,10 +283,10 @@ def test_values_are_not_used_up():
     """A run has fresh components, so one value can be in several methods."""
     gem = Gem(0.3)
     method = Er() + gem
-    _, (made,) = method.make()
-    assert made == gem
-    assert made is not gem
-    made.gamma = 9.0
+    _, (component,) = method.make()
+    assert component == gem
+    assert component is not gem
+    component.gamma = 9.0
     assert gem.gamma == 0.3
     assert str(Er() + gem + gem) == "er+gem(gamma=0.3)+gem(gamma=0.3)"
 
@@ -324,8 +324,8 @@ def test_an_explicit_option_wins_over_a_profile_even_if_it_is_the_default(usual,
     assert published[1].identity() != published[0].identity()
     # The recorded text means the same under that profile.
     for config in published:
-        again = configure("rotated-mnist", config.method, profile="published")
-        assert again.identity() == config.identity()
+        second = configure("rotated-mnist", config.method, profile="published")
+        assert second.identity() == config.identity()
 
 
 def test_value_and_text_are_one_run_under_a_profile():

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
 from helpers.benchmarks import class_benchmark, domain_benchmark
+from helpers.training import run_and_resume
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 import twofold
 from twofold import UserError
-from twofold.experiments import checkpoints, studies
+from twofold.experiments import studies
 from twofold.method import Method
 from twofold.models import FlatModel
 from twofold.optimizers import read
@@ -34,12 +38,12 @@ def made(optimizer: str, method: str = "er+gem", norm: bool = True, **options) -
 @pytest.mark.parametrize("norm", [False, True], ids=["plain", "batch-norm"])
 def test_the_default_is_bitwise_torchs_sgd(norm):
     """The loop's own update of one vector, and torch's of every layer."""
-    usual = made("sgd", "er+gem+warmup(2)+momentum-reset", norm)
+    default = made("sgd", "er+gem+warmup(2)+momentum-reset", norm)
     torchs = made("sgd", "er+gem+warmup(2)+momentum-reset", norm)
     torchs.update = TorchUpdate(torchs.net, read("sgd"), torchs.lr, torchs.momentum)
-    assert isinstance(usual.update, Momentum)
-    results = [training.run() for training in (usual, torchs)]
-    assert torch.equal(usual.net.values, torchs.net.values)
+    assert isinstance(default.update, Momentum)
+    results = [training.run() for training in (default, torchs)]
+    assert torch.equal(default.net.values, torchs.net.values)
     for name, column in results[0].curves.items():
         np.testing.assert_array_equal(column, results[1].curves[name], err_msg=name)
 
@@ -94,14 +98,7 @@ def test_a_run_goes_on_bitwise_from_its_checkpoint(optimizer, tmp_path):
         method = "er+gem(when=always)+clip(0.5)"
     options = {"momentum": 0.0} if optimizer in ("adagrad", "rmsprop") else {}
     untouched, resumed = (made(optimizer, method, **options) for _ in range(2))
-
-    def every() -> None:
-        if (untouched.task, untouched.n) == (2, 2):
-            checkpoints.write(tmp_path / "checkpoint.pt", untouched.state())
-
-    first = untouched.run(every)
-    resumed.restore(checkpoints.read(tmp_path / "checkpoint.pt"))
-    second = resumed.run()
+    first, second = run_and_resume(untouched, resumed, tmp_path / "checkpoint.pt")
     assert torch.equal(untouched.net.values, resumed.net.values)
     assert first.curves.keys() == second.curves.keys()
     for name, column in first.curves.items():
@@ -175,25 +172,25 @@ def test_the_command_of_a_run_gives_the_same_run():
         config = twofold.configure("rotated-mnist", "er", optimizer=text)
         command = config.command()
         assert command is not None
-        again = twofold.configure(
+        second = twofold.configure(
             "rotated-mnist",
             "er",
             optimizer=config.optimizer,
             lr=config.lr,
             momentum=config.momentum,
         )
-        assert again.identity() == config.identity()
+        assert second.identity() == config.identity()
         assert "--optimizer" in command
     assert "--optimizer" not in twofold.configure("rotated-mnist", "er").command()
 
 
 def test_the_optimiser_makes_a_different_run_and_sgd_the_same_as_before():
-    usual = twofold.configure("rotated-mnist", "er")
-    assert usual.identity() == "8f77e28d19"  # the one that published archives have
-    stored = {name: value for name, value in vars(usual).items() if name != "optimizer"}
-    assert twofold.Config.stored(stored).identity() == usual.identity()
+    default = twofold.configure("rotated-mnist", "er")
+    assert default.identity() == "8f77e28d19"  # the one that published archives have
+    stored = {name: value for name, value in vars(default).items() if name != "optimizer"}
+    assert twofold.Config.stored(stored).identity() == default.identity()
     others = [twofold.configure("rotated-mnist", "er", optimizer=name) for name in NAMES]
-    assert len({config.identity() for config in (usual, *others)}) == len(NAMES) + 1
+    assert len({config.identity() for config in (default, *others)}) == len(NAMES) + 1
 
 
 def test_a_run_can_be_asked_for_with_any_optimiser(tmp_path):
@@ -259,3 +256,13 @@ def test_the_study_has_every_method_with_every_optimiser():
     assert {config.lr for config in configs if config.optimizer != "sgd"} == {0.001}
     main = {config.identity() for config in studies.load("main").configs()}
     assert all(c.identity() in main for c in configs if c.optimizer == "sgd")
+
+
+def test_the_default_does_not_import_torchs_compiler() -> None:
+    """It takes two seconds, which every command and every worker would pay."""
+    code = (
+        "import sys, twofold; twofold.configure('rotated-mnist', 'er+gem');"
+        "print('torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -139,7 +139,7 @@ def test_adding_an_option_is_one_entry(tmp_path):
     text = settings.read_text()
     assert text.count(ENTRY) == 1
     settings.write_text(text.replace(ENTRY, ADDED + ENTRY))
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", PROGRAM, package],
         cwd=tmp_path,
         env={"PYTHONPATH": str(package), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
@@ -147,6 +147,6 @@ def test_adding_an_option_is_one_entry(tmp_path):
         text=True,
         timeout=120,
     )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert [place for place, there in found.items() if not there] == []
+    assert process.returncode == 0, process.stderr
+    result = json.loads(process.stdout.splitlines()[-1])
+    assert [place for place, present in result.items() if not present] == []

@@ -52,25 +52,25 @@ def script(chain: str, norm: bool, out: Path | None = None) -> tuple[Run, Script
 @pytest.mark.parametrize("chain", ["sgd", "agem", "gem", "lpr", "warmup(3)+ema(0.9)"])
 def test_a_script_with_both_is_bitwise_a_run(chain, norm, tmp_path):
     """All curves, the whole test sets after each task, and the trained weights."""
-    given = vars(SETTINGS) | {"eval_schedule": SCHEDULE, "eval_size": SIZE}
+    options = vars(SETTINGS) | {"eval_schedule": SCHEDULE, "eval_size": SIZE}
     benchmark = domain_benchmark(TASKS, norm)
-    run = twofold.run(benchmark, f"er+{chain}", out=tmp_path / "a", keep_weights="end", **given)
-    found, loop = script(chain, norm, tmp_path / "b")
+    run = twofold.run(benchmark, f"er+{chain}", out=tmp_path / "a", keep_weights="end", **options)
+    result, loop = script(chain, norm, tmp_path / "b")
     (stored,) = twofold.Store(tmp_path / "b").runs()
     values = [name for name in run.columns if "accuracy" in name]
     assert len(values) == (2 * TASKS if "ema" in chain else TASKS)
     for name in (*SAME, *values):
-        for other in (found, stored):
+        for other in (result, stored):
             assert np.array_equal(run.columns[name], other.columns[name], equal_nan=True), name
     for name in ("accuracy_after_task", "raw_accuracy_after_task"):
-        assert run.summary.get(name) == found.summary.get(name)
-    assert run.measures == found.measures
-    assert run.raw_measures == found.raw_measures
+        assert run.summary.get(name) == result.summary.get(name)
+    assert run.measures == result.measures
+    assert run.raw_measures == result.raw_measures
     with loop.how.evaluated():
         assert torch.equal(everything(run.model(model=benchmark.model)), everything(loop.model))
     if chain in ("agem", "gem"):
-        assert 0 < found.columns["projected"].mean() < 1
-        assert found.columns["norm_ratio"].min() < 1
+        assert 0 < result.columns["projected"].mean() < 1
+        assert result.columns["norm_ratio"].min() < 1
 
 
 def test_watching_an_average_leaves_no_trace():

@@ -25,8 +25,8 @@ def test_any_change_of_a_source_changes_the_digest(tmp_path):
     (changed / "gem.py").write_text((changed / "gem.py").read_text() + "#\n")
     (renamed / "gem.py").rename(renamed / "gem2.py")
     (same / "notes.txt").write_text("no source")
-    found = {sources_digest(folder) for folder in (PACKAGE / "routines", *copies)}
-    assert len(found) == 3
+    result = {sources_digest(folder) for folder in (PACKAGE / "routines", *copies)}
+    assert len(result) == 3
     assert sources_digest(same) == sources_digest(PACKAGE / "routines")
 
 

@@ -18,5 +18,5 @@ def test_a_store_bears_it(kind):
 
 
 def test_the_table_counts_what_went_wrong():
-    found = {"kill": [torture.Outcome(), torture.Outcome(lost=True)]}
-    assert "| kill |        2 |        1 |    1 |" in torture.table(found)
+    result = {"kill": [torture.Outcome(), torture.Outcome(lost=True)]}
+    assert "| kill |        2 |        1 |    1 |" in torture.table(result)

@@ -19,8 +19,9 @@ from twofold import Benchmark, run
 from twofold.errors import UserError
 from twofold.method import Method
 from twofold.objectives import Draw, Objective
+from twofold.results import Progress, Result
 from twofold.settings import Settings
-from twofold.training import Progress, Result, Training, initialised
+from twofold.training import Training, initialised
 
 LR, SEED, ITERATIONS = 0.05, 3, 8
 
@@ -153,12 +154,12 @@ def test_modes_and_limits_decide_how_many_iterations_there_are(options, count):
 @pytest.mark.parametrize("mode", ["online", "offline"])
 def test_how_many_iterations_there_will_be_is_known_from_the_start(objective, mode):
     """Also where examples are held out: of 90 a task, `bic` trains on 84."""
-    told: list[Progress] = []
+    reports: list[Progress] = []
     memory = "per-class-task(20,current=true)" if objective == "er-ace" else "per-class-task(20)"
     settings = Settings(mode=mode, lr=0.02, batch_size=8, seed=3, memory=memory)
     parts = Method.parse(objective).make()
-    Training(class_benchmark(examples=90), *parts, settings, on_progress=told.append).run()
-    assert {progress.iterations for progress in told} == {told[-1].iteration}
+    Training(class_benchmark(examples=90), *parts, settings, on_progress=reports.append).run()
+    assert {progress.iterations for progress in reports} == {reports[-1].iteration}
 
 
 def stored_by(method: str, **options) -> list[np.ndarray]:
@@ -208,28 +209,28 @@ def test_a_network_with_too_few_outputs_is_refused():
 
 
 def test_progress_is_told_after_every_evaluation():
-    told: list[Progress] = []
+    reports: list[Progress] = []
     training = training_of("er", eval_schedule="every:4")
-    training.on_progress = told.append
+    training.on_progress = reports.append
     columns = training.run().curves
-    assert [(each.task, each.iteration) for each in told] == [
+    assert [(each.task, each.iteration) for each in reports] == [
         (task, 6 * (task - 1) + n) for task in (1, 2, 3) for n in (4, 6)
     ]
-    assert {each.iterations for each in told} == {18}
-    for each in told:
+    assert {each.iterations for each in reports} == {18}
+    for each in reports:
         row = [columns[f"accuracy_{k + 1}"][each.iteration - 1] for k in range(each.task)]
         assert float(each.accuracy) == pytest.approx(np.mean(row), rel=1e-6)
 
 
 @pytest.mark.parametrize(("method", "others"), [("er", False), ("er+ema(0.5)", True)])
 def test_weights_are_handed_over_at_the_end_of_each_task(method, others):
-    seen = []
+    records = []
     training = training_of(method)
-    training.on_task_end = lambda *given: seen.append(given)
+    training.on_task_end = lambda *given: records.append(given)
     training.run()
-    assert [task for task, _, _ in seen] == [1, 2, 3]
-    assert all((raw is not None) == others for _, _, raw in seen)
-    _, evaluated, raw = seen[-1]
+    assert [task for task, _, _ in records] == [1, 2, 3]
+    assert all((raw is not None) == others for _, _, raw in records)
+    _, evaluated, raw = records[-1]
     trained_weights = training.net.state()
     for name, value in (raw if others else evaluated).items():
         assert torch.equal(value, trained_weights[name]), name

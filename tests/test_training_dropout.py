@@ -41,9 +41,9 @@ def training(method: str, seed: int = 3, **options) -> Training:
 def end(
     method: str, seed: int = 3, every: Callable[[], None] = lambda: None, **options
 ) -> torch.Tensor:
-    made = training(method, seed, **options)
-    made.run(every)
-    return made.net.values
+    trained = training(method, seed, **options)
+    trained.run(every)
+    return trained.net.values
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -89,9 +89,9 @@ def dropped(net, log: list[torch.Tensor]) -> None:
 
 def test_every_iteration_drops_others_and_sams_second_pass_the_same():
     log: list[torch.Tensor] = []
-    made = training("er+sam")
-    dropped(made.net, log)
-    made.run()
+    trained = training("er+sam")
+    dropped(trained.net, log)
+    trained.run()
     first, second = log[::2], log[1::2]
     assert len(first) == len(second) == 12
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
@@ -101,7 +101,7 @@ def test_every_iteration_drops_others_and_sams_second_pass_the_same():
 def test_methods_with_one_seed_drop_the_same_in_the_first_task():
     first: dict[str, list[torch.Tensor]] = {"er": [], "joint+gem": []}
     for method, log in first.items():
-        made = training(method, tasks=1)
-        dropped(made.net, log)
-        made.run()
+        trained = training(method, tasks=1)
+        dropped(trained.net, log)
+        trained.run()
     assert all(torch.equal(a, b) for a, b in zip(*first.values(), strict=True))

@@ -37,22 +37,22 @@ def main() -> int:
     args = parser.parse_args()
     torch.set_num_threads(1)
     kinds = [args.kind] if args.kind else list(KINDS)
-    found: dict[str, list[Outcome]] = {kind: [] for kind in kinds}
+    outcomes: dict[str, list[Outcome]] = {kind: [] for kind in kinds}
     first = random.SystemRandom().randrange(10**9) if args.seed is None else args.seed
     print(f"seeds from {first} on", flush=True)
     end, seed = time.monotonic() + args.seconds, first
     while time.monotonic() < end:
         for kind in kinds:
             outcome = attempt(kind, seed)
-            found[kind].append(outcome)
+            outcomes[kind].append(outcome)
             if outcome != Outcome():
                 print(f"python -m torture --kind {kind!r} --seed {seed}: {outcome}", flush=True)
         seed += 1
         if args.seed is not None:
             break
     print(f"seeds to {seed - 1}\n")
-    print(table(found))
-    return int(any(outcome != Outcome() for each in found.values() for outcome in each))
+    print(table(outcomes))
+    return int(any(outcome != Outcome() for each in outcomes.values() for outcome in each))
 
 
 def table(found: dict[str, list[Outcome]]) -> str:

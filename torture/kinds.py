@@ -17,10 +17,11 @@ from typing import Any
 from torture import shims, toy
 from twofold.cli import main
 from twofold.errors import UserError
+from twofold.experiments.checksums import FILES
 from twofold.experiments.config import Config
 from twofold.experiments.files import digest
 from twofold.experiments.runs import Run
-from twofold.experiments.store import FILES, Store
+from twofold.experiments.store import Store
 
 COMMANDS = (
     *(["runs"], ["runs", "show"], ["runs", "verify"]),
@@ -46,60 +47,60 @@ expected: dict[str, dict[str, bytes]] = {}  # the curves of undisturbed runs by 
 
 
 def _chosen(chance: random.Random) -> Config:
-    wanted = toy.config(chance.choice(toy.METHODS))
-    if wanted.identity() not in expected:
-        expected[wanted.identity()] = toy.undisturbed(wanted)
-    return wanted
+    config = toy.config(chance.choice(toy.METHODS))
+    if config.identity() not in expected:
+        expected[config.identity()] = toy.undisturbed(config)
+    return config
 
 
-def _finish(folder: Path, wanted: Config, outcome: Outcome) -> Outcome:
+def _finish(folder: Path, config: Config, outcome: Outcome) -> Outcome:
     """Give the same command again, undisturbed, and compare the curves."""
-    code, said = shims.forked(lambda: toy.train(wanted, Store(folder)) and 0)
+    code, message = shims.forked(lambda: toy.train(config, Store(folder)) and 0)
     if code != 0:
-        return dataclasses.replace(outcome, lost=True, badly=said[-2000:])
+        return dataclasses.replace(outcome, lost=True, badly=message[-2000:])
     (run,) = [Run.load(place) for place in Store(folder).folders()]
-    return dataclasses.replace(outcome, lost=toy.curves(run) != expected[wanted.identity()])
+    return dataclasses.replace(outcome, lost=toy.curves(run) != expected[config.identity()])
 
 
 def crash(chance: random.Random, folder: Path) -> Outcome:
     """End before the n-th change of a file."""
-    wanted, number = _chosen(chance), chance.randint(1, 150)
+    config, number = _chosen(chance), chance.randint(1, 150)
 
     def disturbed() -> None:
         shims.crash_at(folder, number)
-        toy.train(wanted, Store(folder))
+        toy.train(config, Store(folder))
 
     shims.forked(disturbed)
-    return _finish(folder, wanted, Outcome())
+    return _finish(folder, config, Outcome())
 
 
 def power(chance: random.Random, folder: Path) -> Outcome:
     """End before the n-th change of a file; what was not synced is gone."""
-    wanted, number = _chosen(chance), chance.randint(1, 150)
+    config, number = _chosen(chance), chance.randint(1, 150)
 
     def disturbed() -> None:
         shims.crash_at(folder, number, shims.forgetting(folder))
-        toy.train(wanted, Store(folder))
+        toy.train(config, Store(folder))
 
     shims.forked(disturbed)
-    return _finish(folder, wanted, Outcome())
+    return _finish(folder, config, Outcome())
 
 
 def kill(chance: random.Random, folder: Path) -> Outcome:
     """Kill a process at any time, several times."""
-    wanted = _chosen(chance)
+    config = _chosen(chance)
     for _ in range(chance.randint(1, 3)):
-        shims.forked(lambda: toy.train(wanted, Store(folder)) and 0, chance.uniform(0, 0.4))
-    return _finish(folder, wanted, Outcome())
+        shims.forked(lambda: toy.train(config, Store(folder)) and 0, chance.uniform(0, 0.4))
+    return _finish(folder, config, Outcome())
 
 
 def together(chance: random.Random, folder: Path) -> Outcome:
     """Let two or three processes train the same run at once, and kill one of them."""
-    wanted, count = _chosen(chance), chance.randint(2, 3)
+    config, count = _chosen(chance), chance.randint(2, 3)
     trained = folder.parent / "trained"
 
     def work() -> None:
-        if toy.train(wanted, Store(folder)).state == "trained":
+        if toy.train(config, Store(folder)).state == "trained":
             with trained.open("a") as file:
                 file.write("x")
 
@@ -116,43 +117,43 @@ def together(chance: random.Random, folder: Path) -> Outcome:
     os.kill(children[0], signal.SIGKILL)
     for child in children:
         shims.awaited(child, 120)
-    twice = trained.exists() and len(trained.read_text()) > 1
-    return _finish(folder, wanted, Outcome(twice=twice))
+    repeated = trained.exists() and len(trained.read_text()) > 1
+    return _finish(folder, config, Outcome(twice=repeated))
 
 
 def full_disk(chance: random.Random, folder: Path) -> Outcome:
     """Let the disk be full at a chosen size of a file."""
-    wanted, size = _chosen(chance), chance.randint(0, 40_000)
+    config, size = _chosen(chance), chance.randint(0, 40_000)
 
     def disturbed() -> int:
         shims.small_disk(size)
         try:
-            toy.train(wanted, Store(folder))
+            toy.train(config, Store(folder))
         except UserError:
             return 2
         return 0
 
-    code, said = shims.forked(disturbed)
-    return _finish(folder, wanted, Outcome(badly="" if code in (0, 2) else said[-2000:]))
+    code, message = shims.forked(disturbed)
+    return _finish(folder, config, Outcome(badly="" if code in (0, 2) else message[-2000:]))
 
 
 def clock(chance: random.Random, folder: Path) -> Outcome:
     """Let the clock jump by up to a year."""
-    wanted, jump = _chosen(chance), chance.uniform(0, 3e7)
+    config, jump = _chosen(chance), chance.uniform(0, 3e7)
 
     def disturbed() -> None:
         shims.jumping_clock(jump)
-        toy.train(wanted, Store(folder))
+        toy.train(config, Store(folder))
 
-    code, said = shims.forked(disturbed)
-    return _finish(folder, wanted, Outcome(badly="" if code == 0 else said[-2000:]))
+    code, message = shims.forked(disturbed)
+    return _finish(folder, config, Outcome(badly="" if code == 0 else message[-2000:]))
 
 
 def damage(chance: random.Random, folder: Path) -> Outcome:
     """Change, cut or empty a file of a complete run, or of one that is on its way."""
-    wanted = _chosen(chance)
+    config = _chosen(chance)
     seconds = 120.0 if chance.random() < 0.5 else chance.uniform(0.1, 0.4)
-    shims.forked(lambda: toy.train(wanted, Store(folder)) and 0, seconds)
+    shims.forked(lambda: toy.train(config, Store(folder)) and 0, seconds)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     if files:
         file = chance.choice(files)
@@ -163,16 +164,16 @@ def damage(chance: random.Random, folder: Path) -> Outcome:
             content = content[: chance.randint(0, len(content))]
         file.write_bytes(content)
         if file.name == "store.json":  # the mark of the whole store: the answer is one line
-            code, said = _answered(["runs"], folder)
+            code, message = _answered(["runs"], folder)
             file.write_text('{"format": 1}\n')
-            return _finish(folder, wanted, Outcome(badly=_bad(code, said)))
-    return _finish(folder, wanted, Outcome())
+            return _finish(folder, config, Outcome(badly=_bad(code, message)))
+    return _finish(folder, config, Outcome())
 
 
 def hostile(chance: random.Random, folder: Path) -> Outcome:
     """Write nonsense with the right checksums, and let commands read it."""
-    wanted = _chosen(chance)
-    place = toy.train(wanted, Store(folder)).folder
+    config = _chosen(chance)
+    place = toy.train(config, Store(folder)).folder
     kept = Path(shutil.copytree(folder, folder.parent / "kept"))
     file = place / chance.choice(FILES[:2])
     content = json.loads(file.read_text())
@@ -184,17 +185,17 @@ def hostile(chance: random.Random, folder: Path) -> Outcome:
     bad = [_bad(*_answered(words, folder)) for words in COMMANDS]
     shutil.rmtree(folder)
     kept.rename(folder)
-    return _finish(folder, wanted, Outcome(badly=next(filter(None, bad), "")))
+    return _finish(folder, config, Outcome(badly=next(filter(None, bad), "")))
 
 
 def _answered(words: list[str], folder: Path) -> tuple[int, str]:
     return shims.forked(lambda: main([*words, "--runs", str(folder)]), 30)
 
 
-def _bad(code: int, said: str) -> str:
+def _bad(code: int, message: str) -> str:
     """Return what is wrong with an answer; nothing if it is a good one."""
-    escapes = "\x1b" in said
-    return said[-2000:] if code not in (0, 1, 2) or "Traceback" in said or escapes else ""
+    escapes = "\x1b" in message
+    return message[-2000:] if code not in (0, 1, 2) or "Traceback" in message or escapes else ""
 
 
 KINDS: dict[str, Kind] = {

@@ -30,8 +30,8 @@ def forked(action: Callable[[], object], seconds: float = 120.0) -> tuple[int, s
             os.dup2(printed.fileno(), 1)
             code = 1
             try:
-                found = action()
-                code = found if isinstance(found, int) else 0
+                result = action()
+                code = result if isinstance(result, int) else 0
             except BaseException:
                 traceback.print_exc()
             finally:
@@ -83,12 +83,12 @@ def forgetting(folder: Path) -> Callable[[], None]:
         state = os.fstat(descriptor if isinstance(descriptor, int) else descriptor.fileno())
         synced[state.st_ino] = state.st_size
 
-    before = {path.stat().st_ino for path in folder.rglob("*") if path.is_file()}
+    old_files = {path.stat().st_ino for path in folder.rglob("*") if path.is_file()}
     os.fsync = fsync
 
     def forget() -> None:
         for path in folder.rglob("*"):
-            if path.is_file() and path.stat().st_ino not in before:
+            if path.is_file() and path.stat().st_ino not in old_files:
                 os.truncate(path, min(path.stat().st_size, synced.get(path.stat().st_ino, 0)))
 
     return forget

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from twofold.benchmarks import Benchmark, Recipe
     from twofold.errors import UserError
-    from twofold.evaluation.measures import gaps, measures
+    from twofold.evaluation.measures import measures
+    from twofold.evaluation.trajectory import gaps
     from twofold.experiments.config import Config, configure
     from twofold.experiments.running import run, run_all
     from twofold.experiments.runs import Run, Runs
@@ -50,7 +51,7 @@ _HOME = {
     "UserError": "errors",
     "Watch": "watch",
     "configure": "experiments.config",
-    "gaps": "evaluation.measures",
+    "gaps": "evaluation.trajectory",
     "measures": "evaluation.measures",
     "run": "experiments.running",
     "run_all": "experiments.running",

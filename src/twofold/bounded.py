@@ -1,6 +1,6 @@
 """Minimisation by a trust-region Newton method that ends after a fixed number of steps.
 
-Before scipy 1.17, the search for a single step of `trust-exact` may go on for ever if the values
+Before scipy 1.17, the search for a single step of `trust-exact` may go on forever if the values
 are extreme. Here every step has a limit, whatever the version of scipy.
 """
 
@@ -31,10 +31,10 @@ def minimise(
     limits = {"subproblem_maxiter": SEARCHES} if limited else {}
     options = {**OPTIONS, **limits}
     search: Any = scipy.optimize.minimize
-    found = search(
+    result = search(
         value_and_gradient, start, method=method, jac=True, hess=hessian, options=options
     )
-    return np.asarray(found.x)
+    return np.asarray(result.x)
 
 
 def _older(function: Any, start: Array, args: Any = (), **options: Any) -> Any:

@@ -33,7 +33,7 @@ class Closure:
         Neither gradients nor batch-norm statistics keep a trace of it.
         """
         net = self._net
-        own = [p.grad for p in net.parameters]
+        gradients = [p.grad for p in net.parameters]
         for p in net.parameters:
             p.grad = None
         try:
@@ -42,7 +42,7 @@ class Closure:
                 self._closure()
             return net.gathered([p.grad for p in net.parameters])
         finally:
-            for p, gradient in zip(net.parameters, own, strict=True):
+            for p, gradient in zip(net.parameters, gradients, strict=True):
                 p.grad = gradient
 
 

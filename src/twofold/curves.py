@@ -64,13 +64,13 @@ class Curves:
         raw: the accuracies of the trained weights, if different weights are evaluated.
         kind: `accuracy`, or `lowest` for the lowest ones so far on the tasks before this one.
         """
-        found = {kind: _read_all(accuracies)}
+        tables = {kind: _read_all(accuracies)}
         if raw is not None:
-            found[f"raw_{kind}"] = _read_all(raw)
+            tables[f"raw_{kind}"] = _read_all(raw)
         if self._accuracies:
-            self._accuracies[-1] |= found
+            self._accuracies[-1] |= tables
         else:  # the iteration was read meanwhile, for a checkpoint
-            self._amend(found)
+            self._amend(tables)
 
     def _amend(self, found: dict[str, Tensor | NDArray[np.float32]]) -> None:
         last = self._settled[-1]

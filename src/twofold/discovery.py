@@ -30,12 +30,12 @@ def exported(kind: type[Component]) -> dict[str, type[Component]]:
 @functools.cache
 def sources_digest(package: Path = Path(__file__).parent) -> str:
     """Return a digest of the package's Python files: two versions of one name may differ."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in sorted(package.rglob("*.py")):
-        found.update(
+        digest.update(
             f"{file.relative_to(package).as_posix()} {_digest(file.read_bytes())}".encode()
         )
-    return found.hexdigest()[:10]
+    return digest.hexdigest()[:10]
 
 
 def import_file(path: str) -> None:

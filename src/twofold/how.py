@@ -232,7 +232,7 @@ class How:
         return self._matrix[:past]
 
     def _old_gradient(self) -> tuple[Tensor, Tensor, float | None]:
-        """Return the gradient of the loss on old data, the loss, and its weight if that is told."""
+        """Return the gradient of the loss on old data, the loss, and its weight if it is known."""
         need = self._chain.needs & (Needs.OLD | Needs.FROZEN_OLD)
         if self._old is None:
             raise self._lacking(need, "the gradient of old data", "how.old(lambda: loss)")
@@ -254,7 +254,7 @@ class How:
                 raise _NoLossError(f"it is {_described(value)}")
             trained = [p for p in self._net.parameters if p.requires_grad]
             try:
-                found = torch.autograd.grad(value, trained, allow_unused=True)
+                parts = torch.autograd.grad(value, trained, allow_unused=True)
             except RuntimeError as error:
                 if "second time" not in str(error):
                     raise
@@ -262,7 +262,7 @@ class How:
                     "the graph of a loss is gone: call loss.backward(retain_graph=True), or "
                     "compute the loss in the function"
                 ) from None
-            gradients = dict(zip(trained, found, strict=True))
+            gradients = dict(zip(trained, parts, strict=True))
         self._net.gathered([gradients.get(p) for p in self._net.parameters], into)
         if weight is not None:
             into /= weight
@@ -280,14 +280,14 @@ class How:
     def _put(self, direction: Tensor, g: Tensor) -> None:
         """Write the direction into the gradients where they are."""
         net = self._net
-        own = [p.grad for p in net.parameters]
+        gradients = [p.grad for p in net.parameters]
         for p, view in zip(net.parameters, net.views(direction), strict=True):
             if p.grad is not None:
                 p.grad.copy_(view)
             elif p.requires_grad and view.any():  # only a reference has a gradient there
                 p.grad = view.to(p.dtype, copy=True)
         if self._route == "first":
-            self._own = own
+            self._own = gradients
             for p, second in zip(net.parameters, net.views(g), strict=True):
                 if p.grad is not None:
                     p.grad = Routed.of(p.grad, second.to(p.dtype))

@@ -21,15 +21,15 @@ FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Wait for the lock file `path`, hold it, and remove it afterwards."""
-    said = False
+    announced = False
     while True:
         with try_lock(path) as held:
             if held:
                 yield
                 return
-        if not said:
+        if not announced:
             print(f"waiting for another process ({path})", file=sys.stderr)
-            said = True
+            announced = True
         with _opened(path) as lock:  # sleep until the lock is released, then try again
             fcntl.flock(lock, fcntl.LOCK_EX)
 

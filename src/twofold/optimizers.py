@@ -63,14 +63,14 @@ class Choice:
 
         They are torch's, except for SGD: its learning rates are the benchmark's.
         """
-        own = {name: value for name, value in self.given.items() if name == "lr"}
+        chosen = {name: value for name, value in self.given.items() if name == "lr"}
         if self.momentum_name in self.given:
-            own["momentum"] = self.given[self.momentum_name]
+            chosen["momentum"] = self.given[self.momentum_name]
         if self.cls is torch.optim.SGD:
-            return own
+            return chosen
         known = _options(self.cls)
         momentum = known[self.momentum_name] if self.momentum_name else 0.0
-        return {"lr": float(known["lr"]), "momentum": float(momentum), **own}
+        return {"lr": float(known["lr"]), "momentum": float(momentum), **chosen}
 
     def base(self, lr: float, momentum: float) -> tuple[float, float]:
         """Return learning rate and momentum: those of the text, or else these."""
@@ -136,12 +136,16 @@ def read(text: str) -> Choice:
             choice.given[key] = converted
     if choice.given.pop(NESTEROV, False) and choice.cls is torch.optim.SGD:
         choice = Choice(NESTEROV, choice.given)
-    _try(choice)
+    if choice.given:  # torch accepts its own defaults
+        _try(choice)
     return choice
 
 
 def _try(choice: Choice) -> None:
-    """Make the optimiser once, so that torch and the route have their say."""
+    """Make the optimiser once, so that torch and the route check their options.
+
+    The first optimiser of a process takes seconds, because torch then imports its compiler.
+    """
     values = {"lr": 0.1, "momentum": 0.9} | choice.usual()
     weight = torch.nn.Parameter(torch.zeros(1, 1))
     choice.make([weight], values["lr"], values["momentum"])
@@ -160,16 +164,16 @@ def _classes() -> dict[str, type[Optimizer]]:
 
 def _options(cls: type[Optimizer]) -> dict[str, Any]:
     """Return the options that can be written as text, with their defaults; pairs unfolded."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for name, parameter in inspect.signature(cls.__init__).parameters.items():
         default = parameter.default
         if name in APART:
             continue
         if isinstance(default, bool | int | float):
-            found[name] = default
+            options[name] = default
         elif isinstance(default, tuple) and all(isinstance(v, int | float) for v in default):
-            found |= {_part(name, k): value for k, value in enumerate(default)}
-    return found
+            options |= {_part(name, k): value for k, value in enumerate(default)}
+    return options
 
 
 def _part(name: str, k: int) -> str:

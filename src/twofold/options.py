@@ -87,9 +87,9 @@ class Option(Described):
         if self.several:
             return list(given)
         converted = convert(given, self.hint, self.words, text)
-        wanted = self.check(converted) if self.check and converted is not None else None
-        if wanted is not None:
-            raise UserError(f"{self.words} must be {wanted}, not {shown(converted)}")
+        expectation = self.check(converted) if self.check and converted is not None else None
+        if expectation is not None:
+            raise UserError(f"{self.words} must be {expectation}, not {shown(converted)}")
         return converted
 
 
@@ -121,16 +121,16 @@ def options(cls: type[Any]) -> dict[str, Option]:
 @functools.cache
 def _options(cls: Any) -> dict[str, Option]:
     hints = typing.get_type_hints(cls)
-    found = {}
+    entries = {}
     for field in dataclasses.fields(cls):
         if KEY in field.metadata:
             described = vars(field.metadata[KEY])
             factory = field.default_factory
             default = factory() if factory is not MISSING else field.default
-            found[field.name] = Option(
+            entries[field.name] = Option(
                 **described, name=field.name, hint=hints[field.name], default=default
             )
-    return found
+    return entries
 
 
 def given_options(cls: type[Any], given: dict[str, Any]) -> dict[str, Any]:
@@ -150,19 +150,19 @@ def convert(value: Any, hint: Any, what: str, text: bool = False) -> Any:
     if origin is Literal:
         choices = typing.get_args(hint)
         if value not in choices:
-            said = value if isinstance(value, str) else shown(value)
-            raise unknown(f"value of {what}", said, map(str, choices))
+            value_text = value if isinstance(value, str) else shown(value)
+            raise unknown(f"value of {what}", value_text, map(str, choices))
         return value
     if origin in (typing.Union, types.UnionType):
         if value is None or (text and value == "none"):
             return None
         first = next(arg for arg in typing.get_args(hint) if arg is not type(None))
         return convert(value, first, what, text)
-    wanted, read = _READERS[hint]
+    expectation, read = _READERS[hint]
     try:
         return read(value, text)
     except (TypeError, ValueError, OverflowError):
-        raise UserError(f"{what} must be {wanted}, not {shown(value)}") from None
+        raise UserError(f"{what} must be {expectation}, not {shown(value)}") from None
 
 
 def _whole(value: Any, text: bool) -> int:
@@ -243,8 +243,8 @@ def above(least: float, most: float = math.inf) -> Check:
 
 def from_to_below(least: float, limit: float) -> Check:
     """Require a number of at least `least` and below `limit`."""
-    wanted = f"at least {least:g} and below {limit:g}"
-    return lambda value: None if least <= value < limit else wanted
+    expectation = f"at least {least:g} and below {limit:g}"
+    return lambda value: None if least <= value < limit else expectation
 
 
 P = ParamSpec("P")
@@ -276,9 +276,9 @@ class keywords_of(Generic[P]):  # noqa: N801 (used as a decorator)
         return signed
 
     def _signed(self, function: Any) -> Any:
-        own = inspect.signature(function)
+        signature = inspect.signature(function)
         kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-        first = [p for p in own.parameters.values() if p.kind not in kinds]
+        first = [p for p in signature.parameters.values() if p.kind not in kinds]
         described = inspect.signature(self._described).parameters.values()
         known = options(typing.cast(type, self._described))
         keywords = [
@@ -288,5 +288,5 @@ class keywords_of(Generic[P]):  # noqa: N801 (used as a decorator)
             )
             for p in described
         ]
-        function.__signature__ = own.replace(parameters=[*first, *keywords])
+        function.__signature__ = signature.replace(parameters=[*first, *keywords])
         return function

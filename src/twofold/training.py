@@ -6,7 +6,6 @@ import functools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from twofold.benchmarks.base import Rows
 from twofold.benchmarks.validation import validating
 from twofold.chain import Chain
 from twofold.compatibility import check_method, check_quota, uses_memory
-from twofold.curves import Columns, Curves
+from twofold.curves import Curves
 from twofold.diagnosis import Diagnosis
 from twofold.errors import UserError
 from twofold.evaluation.continual import Evaluator
@@ -30,38 +29,16 @@ from twofold.memories.reading import everything, memory_of
 from twofold.models import FlatModel
 from twofold.models.checks import built
 from twofold.models.flat import load_weights
+from twofold.models.state import alike
 from twofold.objectives import Draw, Objective
 from twofold.objectives.base import Pass
+from twofold.results import Progress, Result
 from twofold.routines import Needs, Routine, Step
 from twofold.sampling import Sampler
 from twofold.settings import LARGEST, Settings
 from twofold.storing import Storing
 from twofold.streams import seeded, stream
 from twofold.updates import Momentum, TorchUpdate, Update
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The progress of a run, after an evaluation."""
-
-    task: int
-    iteration: int  # of the whole run
-    iterations: int
-    accuracy: Tensor | float  # mean over the tasks so far; a tensor, so that a GPU does not wait
-
-
-@dataclass(frozen=True)
-class Result:
-    """The result of training: a row of curves per iteration, and accuracies on whole test sets."""
-
-    curves: Columns
-    task_ends: list[list[float]]  # [k][i]: accuracy on task i+1, after task k+1
-    raw_task_ends: list[list[float]]  # of the trained weights, if different ones are evaluated
-    finite: bool  # whether all losses and the final weights are finite
-    seconds: dict[str, float]  # in training and in evaluation
-    audit: dict[str, float] = field(default_factory=dict)  # of evaluation in bf16
-    precision: dict[str, Any] = field(default_factory=dict)  # the choice of `auto`, with its times
-
 
 LATER = (  # the parts of a state that grow with a run
     "memory",
@@ -233,7 +210,7 @@ class Training:
         }
         return (
             {"task", "n", *sized, *LATER} <= state.keys()
-            and all(_alike(state[name], own) for name, own in sized.items())
+            and all(alike(state[name], part) for name, part in sized.items())
             and state["task"] in range(1, len(self.tasks) + 1)
             and state["n"] in range(LARGEST)
         )
@@ -421,21 +398,6 @@ class Training:
         start = time.perf_counter()
         yield
         self.seconds[what] += time.perf_counter() - start
-
-
-def _alike(one: Any, other: Any) -> bool:
-    """Tell whether tensors have the same shape, and lists of things the same length.
-
-    Of a dictionary, the tensors are compared: other entries may come with training.
-    """
-    if isinstance(other, dict):
-        tensors = {key: value for key, value in other.items() if isinstance(value, Tensor)}
-        return isinstance(one, dict) and all(_alike(one.get(k), v) for k, v in tensors.items())
-    if isinstance(other, Tensor):
-        return isinstance(one, Tensor) and (one.shape, one.dtype) == (other.shape, other.dtype)
-    if isinstance(other, list):
-        return isinstance(one, list) and len(one) == len(other) and all(map(_alike, one, other))
-    return type(one) is type(other)
 
 
 def initialised(

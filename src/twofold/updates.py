@@ -59,7 +59,7 @@ class TorchUpdate:
         second = g.clone() if routed else g  # g may be the network's own gradient vector
         if direction is not net.gradient:
             net.gradient.copy_(direction)
-        own = [p.grad for p in self._trained]
+        gradients = [p.grad for p in self._trained]
         if routed:
             for p in self._trained:
                 assert p.grad is not None
@@ -68,7 +68,7 @@ class TorchUpdate:
         changes.make(lambda _: lr, lambda _: momentum)
         self.optimizer.step()
         changes.undo()
-        for p, gradient in zip(self._trained, own, strict=True):
+        for p, gradient in zip(self._trained, gradients, strict=True):
             p.grad = gradient
 
     def state(self) -> dict[str, Any]:
@@ -88,13 +88,13 @@ class Changes:
     def make(self, step_size: Callable[[float], float], momentum: Callable[[float], float]) -> None:
         """Set what these functions return, given each group's own learning rate and momentum."""
         for group in self._optimizer.param_groups:
-            before = momentum_of(group)
-            wanted, lr = momentum(before), step_size(group["lr"])
+            old = momentum_of(group)
+            new, lr = momentum(old), step_size(group["lr"])
             changed = {}
             if lr != group["lr"]:
                 changed["lr"] = lr
-            if wanted != before:
-                changed |= self._momentum(group, wanted)
+            if new != old:
+                changed |= self._momentum(group, new)
             if changed:
                 self._kept.append((group, {name: group[name] for name in changed}))
                 group.update(changed)
@@ -114,8 +114,8 @@ class Changes:
     def undo(self) -> None:
         """Set the groups' own values again."""
         while self._kept:
-            group, before = self._kept.pop()
-            group.update(before)
+            group, old = self._kept.pop()
+            group.update(old)
 
 
 def momentum_of(group: dict[str, Any]) -> float:

@@ -17,7 +17,6 @@ without it.
 from __future__ import annotations
 
 import dataclasses
-import os
 import sys
 import time
 from collections.abc import Mapping
@@ -27,11 +26,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor, distributed, nn
+from torch import Tensor, nn
 
 from twofold.curves import ACCURACY, Curves
 from twofold.errors import UserError
-from twofold.evaluation.outside import OutsideEvaluator, Value, bare, stacked
+from twofold.evaluation.outside import OutsideEvaluator, Value, bare, rank, stacked
 from twofold.evaluation.sets import Measured, digest_of, read_sets
 from twofold.evaluation.untouched import kept_random_states, seed_all
 from twofold.experiments import checkpoints
@@ -42,7 +41,7 @@ from twofold.experiments.store import Store, Work, writing
 from twofold.experiments.summary import summarise
 from twofold.models.view import device_of
 from twofold.options import shown
-from twofold.training import Result
+from twofold.results import Result
 
 if TYPE_CHECKING:
     from twofold.how import How
@@ -93,27 +92,26 @@ class Watch:
         with kept_random_states():
             seed_all(0)  # a Dataset may draw: so it draws the same whenever it is read here
             sets = read_sets(tests)
-            own = digest_of(sets)
+            digest = digest_of(sets)
         if not isinstance(measure, str) or not measure.strip():
             raise UserError(f"measure must be a word, not {shown(measure)}")
         if not higher_is_better and not any(isinstance(one, Measured) for one in sets):
             raise UserError("a higher accuracy is better: higher_is_better is for functions")
         self.config: Config = describe(
-            benchmark, method, seed, own=own, schedule=schedule, size=size, settings=settings
+            benchmark, method, seed, own=digest, schedule=schedule, size=size, settings=settings
         )
         self._names = [one.name for one in sets]
         word = measure if higher_is_better else f"−{measure}"
         self._quantities = [word if isinstance(one, Measured) else ACCURACY for one in sets]
         self._higher_is_better, self._resume = higher_is_better, resume
-        self._every = checkpoint_every
-        self._schedule = self.config.schedule
+        self._schedule, self._every = self.config.schedule, checkpoint_every
         sign = 1.0 if higher_is_better else -1.0
         self._evaluator = OutsideEvaluator(sets, self.config.eval_size, self.config.seed, sign)
-        self._idle = _rank() != 0  # in distributed training, one process evaluates for all
+        self._idle = rank() != 0  # in distributed training, one process evaluates for all
         self._task = self._n = 0  # the task from 1, and how many of its iterations are done
         self._evaluated = self._ended = True  # the last iteration, and the current task
-        self._models: dict[str, Any] = {}  # by role, as they were given last
-        self._how: How | None = None  # as it was given last
+        self._models: dict[str, Any] = {}  # by role, of the last call
+        self._how: How | None = None  # of the last call
         self._latest: dict[str, list[Value]] = {}  # the values of the last evaluation by role
         self._raw: bool | None = None  # whether the trained model is a different one
         self._logged: dict[str, Tensor | float] = {}
@@ -133,8 +131,8 @@ class Watch:
 
     def _read(self, work: Work) -> dict[str, Any] | None:
         """Return the state of an earlier attempt; say why if it cannot be used."""
-        run = self.config.identity()
-        state = checkpoints.read(work.checkpoint, run=run, refused=work.refuse)
+        identity = self.config.identity()
+        state = checkpoints.read(work.checkpoint, run=identity, refused=work.refuse)
         if work.refused:
             print(f"{self._name} begins anew: {work.refused}", file=sys.stderr)
         return state
@@ -182,8 +180,8 @@ class Watch:
         if self._resume and number <= self._task + self._ended:
             self._go_back(number, done)
         elif number != self._task + 1:
-            before = f"after task {self._task - 1} comes task {self._task}"
-            hint = before if self._task else "the first task is task 0"
+            order = f"after task {self._task - 1} comes task {self._task}"
+            hint = order if self._task else "the first task is task 0"
             raise UserError(f"{hint}, not task {number - 1}")
         elif self._resume:
             raise UserError(
@@ -237,8 +235,8 @@ class Watch:
         Figures know `projected`, and all names are columns of the curves.
         """
         for name, value in values.items():
-            taken = name in ("task", "iteration") or name.startswith(("accuracy_", "raw_accuracy_"))
-            if taken or (isinstance(value, Tensor) and value.numel() != 1):
+            known = name in ("task", "iteration") or name.startswith(("accuracy_", "raw_accuracy_"))
+            if known or (isinstance(value, Tensor) and value.numel() != 1):
                 raise UserError(f"can't log {name!r}: log a number by a name that is not taken")
             number = value.detach().reshape(()) if isinstance(value, Tensor) else float(value)
             self._logged[name] = number
@@ -248,8 +246,7 @@ class Watch:
         if self._work is None or self._finished:
             return
         with writing(self._work.folder):
-            run = self.config.identity()
-            checkpoints.write(self._work.checkpoint, self._state(), run)
+            checkpoints.write(self._work.checkpoint, self._state(), self.config.identity())
         self._saved = time.monotonic()
 
     def finish(self) -> Run:
@@ -304,10 +301,10 @@ class Watch:
     def _go_back(self, number: int, done: int) -> None:
         """Forget what was recorded after the iterations that a loop has done before."""
         learned = self._curves.columns()["task"].astype(int) if len(self._curves) else np.array([])
-        before, there = int((learned < number).sum()), int((learned == number).sum())
-        if done > there:
+        before, count = int((learned < number).sum()), int((learned == number).sum())
+        if done > count:
             raise UserError(
-                f"the curves of task {number - 1} end after iteration {there} of it, and the loop "
+                f"the curves of task {number - 1} end after iteration {count} of it, and the loop "
                 f"has done {done}: call watch.save() when the loop saves its own state"
             )
         self._curves.cut(before + done)
@@ -329,8 +326,8 @@ class Watch:
                 place = f"after iteration {self._n} of task {self._task - 1}"
                 raise UserError(f"{error} ({place}; the curves so far are kept)") from error
             raise
-        found = {role: stacked(values) for role, values in self._latest.items()}
-        self._curves.add_accuracies(found["evaluated"], found.get("raw"))
+        latest = {role: stacked(values) for role, values in self._latest.items()}
+        self._curves.add_accuracies(latest["evaluated"], latest.get("raw"))
         self._evaluated = True
         self._evaluation += time.perf_counter() - start
 
@@ -392,8 +389,7 @@ class Watch:
         training = time.monotonic() - self._began - self._evaluation
         finite = self._finite and not np.isinf(columns["loss"].astype(float)).any()
         seconds = {"training": max(training, 0.0), "evaluation": self._evaluation}
-        ends = self._ends["evaluated"], self._ends["raw"]
-        result = Result(columns, *ends, bool(finite), seconds)
+        result = Result(columns, self._ends["evaluated"], self._ends["raw"], bool(finite), seconds)
         tasks = None if self._task == len(self._names) else self._task
         config = dataclasses.replace(self.config, tasks=tasks, device=self._device)
         summary = summarise(config, result) | {"test_sets": self._names[: self._task]}
@@ -402,11 +398,3 @@ class Watch:
         if {*self._quantities} != {ACCURACY}:
             summary["quantities"] = self._quantities[: self._task]
         return Run(config, summary, columns)
-
-
-def _rank() -> int:
-    """Return the rank of this process in distributed training; 0 elsewhere."""
-    if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank()
-    several = int(os.environ.get("WORLD_SIZE", "1")) > 1  # set by torchrun
-    return int(os.environ.get("RANK", "0")) if several else 0

@@ -101,11 +101,11 @@ def test_accumulated_gradients_are_one_iteration(tmp_path):
 
 def test_curves_are_saved_with_the_trainers_checkpoints(tmp_path):
     watch = watched(out=tmp_path / "runs")
-    given = {"save_strategy": "steps", "save_steps": 2}
-    train(TwofoldCallback(watch), tmp_path / "out", **given)
+    options = {"save_strategy": "steps", "save_steps": 2}
+    train(TwofoldCallback(watch), tmp_path / "out", **options)
     watch._close()  # as if the process had been killed
-    again = watched(out=tmp_path / "runs", resume=True)
-    assert again.position == (1, 2 + 1)  # the last step of a training is saved, too
+    second = watched(out=tmp_path / "runs", resume=True)
+    assert second.position == (1, 2 + 1)  # the last step of a training is saved, too
 
 
 def test_routines_without_their_state_are_refused(tmp_path):

@@ -43,11 +43,11 @@ def test_domain_cifar100(need):
         assert benchmark.train.labels[task.train].unique().tolist() == list(range(20))
     for superclass, expected in enumerate(MEMBERS_142):
         members = np.unique(fine[coarse == superclass])
-        where = [
+        place = [
             next(k for k, task in enumerate(benchmark.tasks) if c in fine[task.train])
             for c in members
         ]
-        assert where == expected
+        assert place == expected
     assert_published_whitening(benchmark, data.train.images, *IMAGENET)
 
 

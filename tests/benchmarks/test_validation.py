@@ -46,7 +46,9 @@ def test_a_run_trains_on_the_rest_and_evaluates_what_is_held_out():
 
 
 def test_without_it_a_run_stays_as_it_is():
-    one, other = (trained("er", **given)[1].curves["loss"] for given in ({}, {"validation": 0.0}))
+    one, other = (
+        trained("er", **options)[1].curves["loss"] for options in ({}, {"validation": 0.0})
+    )
     assert (one == other).all()
 
 

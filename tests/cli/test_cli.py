@@ -36,9 +36,11 @@ def test_help_loads_nothing_heavy(command: str) -> None:
             assert not end.code
             print("loaded:", {HEAVY} & set(sys.modules))
     """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
-    assert done.stdout.startswith("usage: twofold " + command), done.stdout + done.stderr
-    assert done.stdout.endswith("loaded: set()\n"), done.stdout + done.stderr
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30
+    )
+    assert process.stdout.startswith("usage: twofold " + command), process.stdout + process.stderr
+    assert process.stdout.endswith("loaded: set()\n"), process.stdout + process.stderr
 
 
 def test_a_wrong_command_is_answered_without_anything_heavy() -> None:
@@ -48,8 +50,10 @@ def test_a_wrong_command_is_answered_without_anything_heavy() -> None:
         assert main(["rnu"]) == 2
         print("loaded:", {HEAVY} & set(sys.modules))
     """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
-    assert done.stdout == "loaded: set()\n", done.stdout + done.stderr
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30
+    )
+    assert process.stdout == "loaded: set()\n", process.stdout + process.stderr
 
 
 @pytest.mark.parametrize(
@@ -75,9 +79,9 @@ def test_a_terminal_that_knows_ascii_only(
     """Hours of training must not end in a UnicodeEncodeError."""
     stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", stdout)
-    done = run_tiny("er", "--seeds", 2)
+    result = run_tiny("er", "--seeds", 2)
     stdout.flush()
-    assert done.code == 0
+    assert result.code == 0
     assert b"20.0" in stdout.buffer.getvalue()  # type: ignore[attr-defined]
 
 
@@ -85,11 +89,11 @@ def test_a_reader_that_has_seen_enough() -> None:
     """`twofold list | head -1`, with the pipe closed before anything is written."""
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "twofold", "list"], stdout=write, stderr=subprocess.PIPE, timeout=60
     )
     os.close(write)
-    assert done.stderr == b""
+    assert process.stderr == b""
 
 
 def test_sigterm_ends_a_command_with_the_words_of_ctrl_c(monkeypatch, capsys):

@@ -16,12 +16,12 @@ from helpers.commandline import Command, nothing_in, wrong
 
 
 def test_data_check_and_get(twofold: Command, toy: Path) -> None:
-    done = twofold("data", "check", "mini-imagenet", "--data", toy)
-    assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("mini-imagenet: 500 + 100 images of 84x84x3, 100 classes")
-    assert done.out.endswith(f"from {toy}\n")
-    done = twofold("data", "get", "mini-imagenet", "--data", toy)
-    assert (done.code, done.out) == (0, f"mini-imagenet is in {toy}\n")
+    result = twofold("data", "check", "mini-imagenet", "--data", toy)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("mini-imagenet: 500 + 100 images of 84x84x3, 100 classes")
+    assert result.out.endswith(f"from {toy}\n")
+    result = twofold("data", "get", "mini-imagenet", "--data", toy)
+    assert (result.code, result.out) == (0, f"mini-imagenet is in {toy}\n")
 
 
 def idx(*shape: int) -> bytes:

@@ -18,14 +18,14 @@ TEXT = [80.0, 81.0, 82.0]
 def test_the_command(twofold: Command, tmp_path: Path) -> None:
     code = seeded("er", TEXT, memory_grouping="class")
     store = saved(tmp_path / "store", seeded("er", TEXT), code)
-    done = twofold("departures", "--runs", store)
-    assert (done.code, done.out) == (0, render(effects(groups(Store(store).runs()))))
+    result = twofold("departures", "--runs", store)
+    assert (result.code, result.out) == (0, render(effects(groups(Store(store).runs()))))
     file = tmp_path / "effects.csv"
     assert twofold("departures", "--runs", store, "-o", file).code == 0
     assert file.read_text().startswith("departures,benchmark")
 
 
 def test_nothing_to_compare(twofold: Command, tmp_path: Path) -> None:
-    done = twofold("departures", "--runs", saved(tmp_path / "store", seeded("er", TEXT)))
-    assert done.code == 2
-    assert "a method according to the text and with a departure are needed" in one_line(done.err)
+    result = twofold("departures", "--runs", saved(tmp_path / "store", seeded("er", TEXT)))
+    assert result.code == 2
+    assert "a method according to the text and with a departure are needed" in one_line(result.err)

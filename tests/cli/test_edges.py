@@ -40,11 +40,11 @@ def answered(words: list[str], capsys: Any) -> None:
     start = time.process_time()
     code = main(words)
     assert time.process_time() - start < 5, words
-    said = capsys.readouterr().err.strip()
+    message = capsys.readouterr().err.strip()
     assert code in (0, 2), words
-    assert len(said.splitlines()) <= 1, said
-    assert len(said) < 400, said
-    assert code == 0 or said
+    assert len(message.splitlines()) <= 1, message
+    assert len(message) < 400, message
+    assert code == 0 or message
 
 
 @pytest.mark.parametrize("flag", [*FLAGS, "--seed", "--seeds"])

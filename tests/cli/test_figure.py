@@ -30,10 +30,10 @@ def test_the_command_says_what_it_left_out_and_which_setting_it_chose(tmp_path, 
     stored([*runs, two_tasks("der", [50, 60, 70, 80])], tmp_path)
     words = ["figure", "gap", "rotated-mnist", "--runs", str(tmp_path)]
     assert main([*words, "-o", str(tmp_path / "gap.svg")]) == 0
-    said = capsys.readouterr().out
-    assert "runs: er (1)\n" in said
-    assert "The setting is LR 0.1, BS 128, highest final accuracy of plain er" in said
-    assert "Left out: der; --methods chooses" in said
+    output = capsys.readouterr().out
+    assert "runs: er (1)\n" in output
+    assert "The setting is LR 0.1, BS 128, highest final accuracy of plain er" in output
+    assert "Left out: der; --methods chooses" in output
 
 
 @pytest.mark.parametrize(

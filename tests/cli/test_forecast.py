@@ -12,8 +12,8 @@ def test_a_dry_run_sums_up(twofold: Command, fixed_speed: None, tmp_path: Path) 
     """3 tasks of 2000 iterations: 6000 s a run of ER; with A-GEM, two passes from task 2 on."""
     words = ("study", "run", "main", "--benchmark", "rotated-mnist", "--mode", "offline")
     words += ("--method", "er", "--method", "er+agem", "--out", str(tmp_path), "--dry-run")
-    done = twofold(*words, "--workers", 2)
-    assert done.out.splitlines() == [
+    result = twofold(*words, "--workers", 2)
+    assert result.out.splitlines() == [
         "rotated-mnist  offline  er          5 runs,    0 done, 8 h 20 min on one core",
         "rotated-mnist  offline  er+agem     5 runs,    0 done, 13 h 53 min on one core",
         "main: 10 runs, 0 done, 10 to train",
@@ -31,8 +31,8 @@ def test_a_dry_run_sums_up(twofold: Command, fixed_speed: None, tmp_path: Path) 
 
 def test_a_dry_run_of_single_runs(run_tiny: Command, fixed_speed: None, tmp_path: Path) -> None:
     """In the same words; 2 tasks of 2 iterations, and a second pass for A-GEM."""
-    told = run_tiny("er;er+agem", "--seeds", 2, "--workers", 1, "--dry-run")
-    assert told.out.splitlines() == [
+    output = run_tiny("er;er+agem", "--seeds", 2, "--workers", 1, "--dry-run")
+    assert output.out.splitlines() == [
         "tiny  offline  er          2 runs,    0 done, 8 s on one core",
         "tiny  offline  er+agem     2 runs,    0 done, 12 s on one core",
         "tiny: 4 runs, 0 done, 4 to train",
@@ -40,5 +40,5 @@ def test_a_dry_run_of_single_runs(run_tiny: Command, fixed_speed: None, tmp_path
     ]
     assert not (tmp_path / "out").exists()
     assert run_tiny("er").code == 0
-    (made,) = run_tiny("er", "--dry-run", "--json").objects
-    assert (made["runs"], made["done"], made["seconds"]) == (1, 1, 0)
+    (summary,) = run_tiny("er", "--dry-run", "--json").objects
+    assert (summary["runs"], summary["done"], summary["seconds"]) == (1, 1, 0)

@@ -15,14 +15,14 @@ from twofold.terms import Addition
 
 
 def test_list_names_everything_with_options(twofold: Command) -> None:
-    done = twofold("list")
-    assert (done.code, done.err) == (0, "")
+    result = twofold("list")
+    assert (result.code, result.err) == (0, "")
     for name in ("rotated-mnist", "domain-cifar100", "split-cifar100", "split-mini-imagenet"):
-        assert re.search(rf"^ +{name} +\S", done.out, re.MULTILINE), name
+        assert re.search(rf"^ +{name} +\S", result.out, re.MULTILINE), name
     for kind in (Objective, Addition, Routine, Memory):
         for name, component in kind.known.items():
             described = re.search(
-                rf"^ +{name} +(\S.*\n(?: {{4}}\w+=.*\n)*)", done.out, re.MULTILINE
+                rf"^ +{name} +(\S.*\n(?: {{4}}\w+=.*\n)*)", result.out, re.MULTILINE
             )
             assert described, name
             for option, field in component.options().items():
@@ -31,9 +31,9 @@ def test_list_names_everything_with_options(twofold: Command) -> None:
 
 
 def test_list_with_a_users_routine(twofold: Command, half: Path) -> None:
-    done = twofold("list", "--plugin", half)
-    assert done.code == 0
-    assert re.search(r"half +Follows a part of the gradient\.\n +share=0\.5", done.out)
+    result = twofold("list", "--plugin", half)
+    assert result.code == 0
+    assert re.search(r"half +Follows a part of the gradient\.\n +share=0\.5", result.out)
 
 
 def test_plugins_of_one_name_in_two_folders(twofold: Command, tmp_path: Path) -> None:
@@ -44,6 +44,6 @@ def test_plugins_of_one_name_in_two_folders(twofold: Command, tmp_path: Path) ->
             "    'Mine.'\n    def after_step(self, step): pass\n"
         )
     files = (tmp_path / "first" / "mine.py", tmp_path / "second" / "mine.py")
-    done = twofold("list", "--plugin", files[0], "--plugin", files[1])
-    assert "first-of-mine" in done.out
-    assert "second-of-mine" in done.out
+    result = twofold("list", "--plugin", files[0], "--plugin", files[1])
+    assert "first-of-mine" in result.out
+    assert "second-of-mine" in result.out

@@ -58,8 +58,8 @@ def test_the_list_marks_upper_bounds(twofold: Command, tmp_path: Path) -> None:
 
 
 def test_the_line_about_a_finished_run_marks_them(run_tiny: Command) -> None:
-    done = run_tiny("er", "--eval-schedule", "every:2")
-    assert re.search(r"^er seed 142: MIN ≤ \d+\.\d  AVG \d+\.\d$", done.err, re.MULTILINE)
+    result = run_tiny("er", "--eval-schedule", "every:2")
+    assert re.search(r"^er seed 142: MIN ≤ \d+\.\d  AVG \d+\.\d$", result.err, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_where_a_file_is(
     more = scored_run("er", 70, 80, memory_grouping="class"), scored_run("er+gem", 70, 80)
     place = ("--runs", stored(tmp_path / "runs", scored_run("er", 70, 80), *more))
     file = tmp_path / name
-    done = twofold(*command.split(), *place, "-o", file)
-    assert done == (0, f"The {what} is in {file}\n", "")
+    result = twofold(*command.split(), *place, "-o", file)
+    assert result == (0, f"The {what} is in {file}\n", "")
     assert "is in" not in twofold(*command.split(), *place).out.splitlines()[-1]
 
 
@@ -93,13 +93,13 @@ class Failing:
             watcher.failed(index, "of itself", store.folder / "log.txt")
 
 
-def test_where_the_runs_are_is_said_if_there_are_any(
+def test_the_folder_of_runs_is_printed_if_there_are_any(
     run_tiny: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "LocalEngine", Failing)
-    done = run_tiny("er;er+gem")
-    assert (done.code, done.out) == (1, "")
-    assert "er seed 142: failed: of itself" in done.err
+    result = run_tiny("er;er+gem")
+    assert (result.code, result.out) == (1, "")
+    assert "er seed 142: failed: of itself" in result.err
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ def test_where_the_runs_are_is_said_if_there_are_any(
     ],
 )
 def test_what_cant_be_done(twofold: Command, words: str, told: str) -> None:
-    done = twofold("run", "rotated-mnist", *words.split())
-    assert done.code == 2
-    assert re.fullmatch(told, one_line(done.err))
+    result = twofold("run", "rotated-mnist", *words.split())
+    assert result.code == 2
+    assert re.fullmatch(told, one_line(result.err))
 
 
 def test_a_misspelt_option_in_python() -> None:
@@ -144,15 +144,15 @@ def test_one_run_is_no_runs(
     monkeypatch.chdir(tmp_path)
     place = ("--runs", stored(tmp_path / "runs", curve_run("er", CURVES)))
     assert twofold("runs", "verify", *place).out == "1 of 1 run matches its checksums\n"
-    again = ("runs", "export", "--to", "copy", *place)
-    assert twofold(*again).out.startswith("1 run exported to copy, ")
-    assert twofold(*again).out == "0 runs exported to copy, 0 KB; 1 was there already\n"
+    second = ("runs", "export", "--to", "copy", *place)
+    assert twofold(*second).out.startswith("1 run exported to copy, ")
+    assert twofold(*second).out == "0 runs exported to copy, 0 KB; 1 was there already\n"
     assert twofold("report", *place).out.startswith("The page of 1 run is in report.html")
     assert twofold("runs", "remove", "--method", "er", *place).out == "1 run removed\n"
 
 
 def test_one_run_to_make(twofold: Command, toy: Path, tmp_path: Path, fixed_speed: None) -> None:
     words = ("run", "tiny", "er", "--plugin", toy / "tiny.py", "--data", toy, "--dry-run")
-    said = twofold(*words, "--out", tmp_path, "--workers", 1).out.splitlines()
-    assert said[0].startswith("tiny  offline  er     1 run,     0 done, ")
-    assert said[1] == "tiny: 1 run, 0 done, 1 to train"
+    output = twofold(*words, "--out", tmp_path, "--workers", 1).out.splitlines()
+    assert output[0].startswith("tiny  offline  er     1 run,     0 done, ")
+    assert output[1] == "tiny: 1 run, 0 done, 1 to train"

@@ -25,9 +25,9 @@ def test_the_command_writes_the_page_and_says_how_to_open_it(store, capsys, monk
     monkeypatch.chdir(store.folder.parent)
     assert main(["report", "runs"]) == 0
     page = Path("report.html")
-    said = capsys.readouterr().out
-    assert said.startswith("The page of 2 runs is in report.html (")
-    assert page.resolve().as_uri() in said
+    output = capsys.readouterr().out
+    assert output.startswith("The page of 2 runs is in report.html (")
+    assert page.resolve().as_uri() in output
     assert [cell["method"] for cell in contents_of(page.read_text())["groups"]] == ["er+gem", "er"]
 
     assert main(["report", "runs", "-o", "made/here.html"]) == 0
@@ -37,7 +37,7 @@ def test_the_command_writes_the_page_and_says_how_to_open_it(store, capsys, monk
     assert Path("again.html").read_bytes() == page.read_bytes()
 
 
-def test_runs_with_components_of_ones_own_need_their_files_no_more(run_tiny, half, tmp_path):
+def test_runs_with_a_users_components_no_longer_need_their_files(run_tiny, half, tmp_path):
     assert run_tiny("er;er+half(share=0.25)", "--plugin", half).code == 0
     del Routine.known["half"], Recipe.known["tiny"]
     half.unlink()
@@ -76,8 +76,8 @@ def test_an_empty_store_can_be_watched_and_ctrl_c_ends_it(tmp_path):
     (tmp_path / "runs").mkdir()
     process = start("report", tmp_path / "runs", "--serve", "--port", "0")
     try:
-        said = process.stdout.readline()
-        port = int(re.search(r"http://127\.0\.0\.1:(\d+)/", said)[1])
+        output = process.stdout.readline()
+        port = int(re.search(r"http://127\.0\.0\.1:(\d+)/", output)[1])
         assert json.loads(ask(port, "GET", "/contents.json").text)["groups"] == []
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)

@@ -31,11 +31,11 @@ class Stop(Exception):  # noqa: N818
 @pytest.fixture
 def configs_of(twofold: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The configurations that a command makes, without the runs."""
-    made: list[Config] = []
+    configs: list[Config] = []
 
     def recording(*args: Any, **options: Any) -> Config:
-        made.append(configure(*args, **options))
-        return made[-1]
+        configs.append(configure(*args, **options))
+        return configs[-1]
 
     def stop(*_: object) -> None:
         raise Stop
@@ -44,10 +44,10 @@ def configs_of(twofold: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(datasets, "load", stop)
 
     def call(*args: object) -> list[Config]:
-        made.clear()
+        configs.clear()
         with pytest.raises(Stop):
             twofold("run", *args, "--out", tmp_path / "out")
-        return list(made)
+        return list(configs)
 
     return call
 
@@ -84,20 +84,20 @@ def test_the_examples_of_the_help_are_commands(example: int, configs_of: Any) ->
 def test_the_main_tables_settings(
     benchmark: str, mode: str, lr: float, batch_size: int, configs_of: Any
 ) -> None:
-    (made,) = configs_of(benchmark, "er", "--mode", mode)
-    assert (made.mode, made.lr, made.batch_size) == (mode, lr, batch_size)
-    assert (made.seed, made.profile, made.momentum) == (142, "paper", 0.9)
-    assert (made.eval_schedule, made.eval_size) == ("every", 1000)
-    assert made.memory_per_class == 100
-    (made,) = configs_of(benchmark, "er", "--mode", mode, "--lr", "1e-3", "--batch-size", 7)
-    assert (made.lr, made.batch_size) == (0.001, 7)
+    (config,) = configs_of(benchmark, "er", "--mode", mode)
+    assert (config.mode, config.lr, config.batch_size) == (mode, lr, batch_size)
+    assert (config.seed, config.profile, config.momentum) == (142, "paper", 0.9)
+    assert (config.eval_schedule, config.eval_size) == ("every", 1000)
+    assert config.memory_per_class == 100
+    (config,) = configs_of(benchmark, "er", "--mode", mode, "--lr", "1e-3", "--batch-size", 7)
+    assert (config.lr, config.batch_size) == (0.001, 7)
 
 
 def test_the_second_tables_settings() -> None:
     """Without --lr, a method of the study is made as the study makes it."""
     for point in studies.load("sota").points:
-        made = configure(point.config.benchmark, point.config.method)
-        assert (made.lr, made.batch_size) == (point.config.lr, point.config.batch_size)
+        config = configure(point.config.benchmark, point.config.method)
+        assert (config.lr, config.batch_size) == (point.config.lr, point.config.batch_size)
 
 
 @pytest.mark.parametrize(
@@ -114,12 +114,12 @@ def test_the_second_tables_settings() -> None:
     ],
 )
 def test_seeds(options: list[str], seeds: list[int], configs_of: Any) -> None:
-    assert [made.seed for made in configs_of("rotated-mnist", "er", *options)] == seeds
+    assert [config.seed for config in configs_of("rotated-mnist", "er", *options)] == seeds
 
 
 def test_methods_times_seeds(configs_of: Any) -> None:
-    made = configs_of("rotated-mnist", "--seeds", 2, "er", "er+gem", "--mode", "online")
-    assert [(c.method, c.seed) for c in made] == [
+    configs = configs_of("rotated-mnist", "--seeds", 2, "er", "er+gem", "--mode", "online")
+    assert [(c.method, c.seed) for c in configs] == [
         ("er", 142),
         ("er", 152),
         ("er+gem", 142),
@@ -141,7 +141,7 @@ def test_methods_times_seeds(configs_of: Any) -> None:
     ],
 )
 def test_spellings_of_a_method(written: str, method: str, configs_of: Any) -> None:
-    assert [made.method for made in configs_of("rotated-mnist", written)] == [method]
+    assert [config.method for config in configs_of("rotated-mnist", written)] == [method]
 
 
 @pytest.mark.parametrize(
@@ -156,17 +156,17 @@ def test_spellings_of_a_method(written: str, method: str, configs_of: Any) -> No
     ],
 )
 def test_the_recorded_command_makes_the_same_run(options: str, configs_of: Any) -> None:
-    (made,) = configs_of(*options.split())
-    program, run, *rest = shlex.split(made.command())
+    (config,) = configs_of(*options.split())
+    program, run, *rest = shlex.split(config.command())
     assert (program, run) == ("twofold", "run")
-    (again,) = configs_of(*rest)
-    assert again == made
-    assert again.folder_name() == made.folder_name()
+    (second,) = configs_of(*rest)
+    assert second == config
+    assert second.folder_name() == config.folder_name()
 
 
 def test_the_recorded_command_names_the_plugin(configs_of: Any, half: Path) -> None:
-    (made,) = configs_of("rotated-mnist", "er+half(0.25)", "--plugin", half)
-    assert configs_of(*shlex.split(made.command())[2:]) == [made]
+    (config,) = configs_of("rotated-mnist", "er+half(0.25)", "--plugin", half)
+    assert configs_of(*shlex.split(config.command())[2:]) == [config]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_a_run_from_another_folder(toy: Path, tmp_path: Path, cache_folder: str)
     """The whole of it, in a process of its own: what goes to stdout, to stderr and to disk."""
     (tmp_path / "data").symlink_to(toy)
     out = "ünï cödé/runs"
-    done = process(
+    result = process(
         *(
             "run",
             "split-mini-imagenet",
@@ -225,10 +225,10 @@ def test_a_run_from_another_folder(toy: Path, tmp_path: Path, cache_folder: str)
         cwd=tmp_path,
         env={**os.environ, "TWOFOLD_CACHE": cache_folder},
     )
-    assert done.code == 0, done.err
-    assert "Traceback" not in done.err
-    assert "Warning" not in done.err
-    first, second = done.objects
+    assert result.code == 0, result.err
+    assert "Traceback" not in result.err
+    assert "Warning" not in result.err
+    first, second = result.objects
     assert first["benchmark"] == "split-mini-imagenet"
     assert first["mode"] == "online"
     assert (first["method"], second["method"]) == ("er", "er+gem(gamma=0.1)")
@@ -238,9 +238,9 @@ def test_a_run_from_another_folder(toy: Path, tmp_path: Path, cache_folder: str)
     assert 0 <= first["avg"] <= 100
     assert first["iterations"] == 4
     # The table and all else are on stderr, and the folder is named as it is.
-    assert re.search(r"^ +er\+gem\(gamma=0\.1\) ", done.err, re.MULTILINE)
-    assert f"The runs are in {out}/" in done.err
-    folders = [Path(made["folder"]) for made in (first, second)]
+    assert re.search(r"^ +er\+gem\(gamma=0\.1\) ", result.err, re.MULTILINE)
+    assert f"The runs are in {out}/" in result.err
+    folders = [Path(summary["folder"]) for summary in (first, second)]
     assert {str(folder.parent) for folder in folders} == {out}
     assert runs_in(tmp_path / out) == sorted(tmp_path / folder for folder in folders)
     assert leftovers(tmp_path / out) == []
@@ -252,12 +252,12 @@ def test_a_run_from_another_folder(toy: Path, tmp_path: Path, cache_folder: str)
 
 def test_the_same_command_makes_the_same_curves(run_tiny: Command, tmp_path: Path) -> None:
     options = ("er+gem;bic", "--json", "--out")
-    first, again = (run_tiny(*options, tmp_path / name).objects for name in ("a", "b"))
-    for one, other in zip(first, again, strict=True):
+    first, second = (run_tiny(*options, tmp_path / name).objects for name in ("a", "b"))
+    for one, other in zip(first, second, strict=True):
         assert Path(one["folder"]).name == Path(other["folder"]).name
         assert curves(one["folder"]) == curves(other["folder"])
     differing = {"seconds", "folder"}
-    for one, other in zip(first, again, strict=True):
+    for one, other in zip(first, second, strict=True):
         assert {k: v for k, v in one.items() if k not in differing} == {
             k: v for k, v in other.items() if k not in differing
         }
@@ -267,36 +267,36 @@ def test_the_same_command_makes_the_same_curves(run_tiny: Command, tmp_path: Pat
 def test_the_same_command_again_leaves_one_run(run_tiny: Command, tmp_path: Path) -> None:
     (first,) = run_tiny("er", "--json").objects
     columns = curves(first["folder"])
-    (again,) = run_tiny("er", "--json").objects
-    assert again["folder"] == first["folder"]
-    assert curves(again["folder"]) == columns
+    (second,) = run_tiny("er", "--json").objects
+    assert second["folder"] == first["folder"]
+    assert curves(second["folder"]) == columns
     assert runs_in(tmp_path / "out") == [Path(first["folder"])]
     assert leftovers(tmp_path / "out") == []
 
 
 def test_a_method_named_twice_is_run_once(run_tiny: Command) -> None:
     """However it is spelt: its seeds would count twice in the mean and in the error."""
-    done = run_tiny("er;er+sgd;er;er+gem;er+gem(gamma=0.5)", "--json")
-    assert [made["method"] for made in done.objects] == ["er", "er+gem"]
-    assert "±" not in done.err
+    result = run_tiny("er;er+sgd;er;er+gem;er+gem(gamma=0.5)", "--json")
+    assert [summary["method"] for summary in result.objects] == ["er", "er+gem"]
+    assert "±" not in result.err
 
 
 def test_without_json_the_table_is_on_stdout(run_tiny: Command, tmp_path: Path) -> None:
-    done = run_tiny("er", "--seeds", 2)
-    assert done.code == 0
+    result = run_tiny("er", "--seeds", 2)
+    assert result.code == 0
     number = r"\d+\.\d ± \d+\.\d"
-    assert re.search(rf"^ +er +0\.1 +2 +{number} +{number} +0\.0% +2 *$", done.out, re.MULTILINE)
-    assert f"The runs are in {tmp_path / 'out'}/" in done.out
-    assert re.search(r"^er seed 152: MIN \d+\.\d  AVG \d+\.\d$", done.err, re.MULTILINE)
+    assert re.search(rf"^ +er +0\.1 +2 +{number} +{number} +0\.0% +2 *$", result.out, re.MULTILINE)
+    assert f"The runs are in {tmp_path / 'out'}/" in result.out
+    assert re.search(r"^er seed 152: MIN \d+\.\d  AVG \d+\.\d$", result.err, re.MULTILINE)
 
 
 def test_one_task_has_no_min(run_tiny: Command) -> None:
-    done = run_tiny("er", "--tasks", 1, "--json")
-    (made,) = done.objects
-    assert made["min"] is None
-    assert made["minimum_of_task"] == []
-    assert "MIN -" in done.err
-    assert re.search(r"^ +er +0\.1 +2 +- ", done.err, re.MULTILINE)
+    result = run_tiny("er", "--tasks", 1, "--json")
+    (summary,) = result.objects
+    assert summary["min"] is None
+    assert summary["minimum_of_task"] == []
+    assert "MIN -" in result.err
+    assert re.search(r"^ +er +0\.1 +2 +- ", result.err, re.MULTILINE)
 
 
 def test_json_stays_on_stdout_while_bars_are_shown(
@@ -304,17 +304,17 @@ def test_json_stays_on_stdout_while_bars_are_shown(
 ) -> None:
     """As in `twofold run ... --json > runs.jsonl` in a terminal, where stderr draws bars."""
     monkeypatch.setenv("FORCE_COLOR", "1")  # makes rich take stderr for a terminal
-    done = run_tiny("er", "--json")
-    assert done.code == 0
-    assert len(done.objects) == 1
-    assert '"benchmark"' not in done.err
+    result = run_tiny("er", "--json")
+    assert result.code == 0
+    assert len(result.objects) == 1
+    assert '"benchmark"' not in result.err
 
 
 @pytest.mark.parametrize("name", ["a[b]", "a[red]", "[/b]", "100%", "{x}"])
 def test_the_out_folder_may_have_any_name(name: str, run_tiny: Command, tmp_path: Path) -> None:
-    done = run_tiny("er", "--out", tmp_path / name)
-    assert done.code == 0
-    assert f"The runs are in {tmp_path / name}/" in done.out
+    result = run_tiny("er", "--out", tmp_path / name)
+    assert result.code == 0
+    assert f"The runs are in {tmp_path / name}/" in result.out
     assert len(runs_in(tmp_path / name)) == 1
 
 
@@ -334,6 +334,6 @@ def test_a_users_routine(run_tiny: Command, half: Path) -> None:
 
 
 def test_a_plugins_options_are_recorded(half: Path) -> None:
-    made = configure("rotated-mnist", "er+half(share=0.25)", plugins=[str(half)])
-    assert made.components == [("er", {}), ("half", {"share": 0.25})]
-    assert made.plugins == [str(half)]
+    config = configure("rotated-mnist", "er+half(share=0.25)", plugins=[str(half)])
+    assert config.components == [("er", {}), ("half", {"share": 0.25})]
+    assert config.plugins == [str(half)]

@@ -205,8 +205,8 @@ def test_methods_without_a_memory_need_none(run_tiny: Command) -> None:
 
 def test_what_is_wrong_with_one_method_stops_all(run_tiny: Command, tmp_path: Path) -> None:
     """Before the first has trained for hours."""
-    done = run_tiny("finetune;er", "--memory-per-class", 0)
-    wrong(done, "memory per class")
+    result = run_tiny("finetune;er", "--memory-per-class", 0)
+    wrong(result, "memory per class")
     assert nothing_in(tmp_path / "out")
 
 

@@ -55,9 +55,9 @@ def full(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small(full: Path, twofold: Command, tmp_path: Path) -> Path:
-    done = twofold("runs", "export", "--runs", full, "--to", tmp_path / "small")
-    assert done.code == 0, done.err
-    assert done.out.startswith(f"12 runs exported to {tmp_path / 'small'}, ")
+    result = twofold("runs", "export", "--runs", full, "--to", tmp_path / "small")
+    assert result.code == 0, result.err
+    assert result.out.startswith(f"12 runs exported to {tmp_path / 'small'}, ")
     return tmp_path / "small"
 
 
@@ -119,8 +119,8 @@ def test_a_run_of_the_papers_length_is_small(twofold: Command, tmp_path: Path) -
 
 def test_what_is_there_is_left_alone(full: Path, small: Path, twofold: Command) -> None:
     before = {f.name: f.stat().st_mtime_ns for f in small.iterdir()}
-    again = twofold("runs", "export", "--runs", full, "--to", small)
-    assert again.out == f"0 runs exported to {small}, 0 KB; 12 were there already\n"
+    second = twofold("runs", "export", "--runs", full, "--to", small)
+    assert second.out == f"0 runs exported to {small}, 0 KB; 12 were there already\n"
     assert {f.name: f.stat().st_mtime_ns for f in small.iterdir()} == before
 
 
@@ -150,9 +150,9 @@ def test_nothing_is_trained_into_the_copy(
     run_tiny("er;er+gem")
     twofold("runs", "export", "--runs", out, "--to", to)
     files = {f: f.read_bytes() for f in to.iterdir()}
-    done = twofold(*tiny(toy, to, "er;er+gem"), "--json")
-    assert (done.code, done.out) == (2, "")
-    assert "is an archive, which stays as it is: train into a different" in one_line(done.err)
+    result = twofold(*tiny(toy, to, "er;er+gem"), "--json")
+    assert (result.code, result.out) == (2, "")
+    assert "is an archive, which stays as it is: train into a different" in one_line(result.err)
     assert {f: f.read_bytes() for f in to.iterdir()} == files
 
 
@@ -161,10 +161,10 @@ def test_a_run_keeps_its_name_when_its_plugin_has_gone(
 ) -> None:
     """Its identity has the plugin's text in it."""
     run_tiny("er+half", "--plugin", half)
-    (made,) = runs_in(tmp_path / "out")
+    (stored_run,) = runs_in(tmp_path / "out")
     half.unlink()
     twofold("runs", "export", "--runs", tmp_path / "out", "--to", tmp_path / "to")
-    assert [f.name for f in Store(tmp_path / "to").folders()] == [made.name]
+    assert [f.name for f in Store(tmp_path / "to").folders()] == [stored_run.name]
 
 
 def test_a_column_that_was_left_out_is_named(small: Path) -> None:
@@ -184,9 +184,9 @@ def test_tensorboard_says_what_is_missing(
     run = Store(small).runs()[0]
     capsys.readouterr()
     write_curves(run, tmp_path / "board")
-    said = capsys.readouterr().err
+    message = capsys.readouterr().err
     name = run.config.folder_name()
-    assert f"{name} has no loss, loss_new, loss_old, unsolved\n" in said
+    assert f"{name} has no loss, loss_new, loss_old, unsolved\n" in message
     assert any((tmp_path / "board").rglob("events.*"))
 
 
@@ -209,10 +209,10 @@ def test_mistakes_take_one_line_and_leave_nothing(
         (("export", "0123456789", "--to", new), "there is no run '0123456789'"),
         (("exprot", "--to", new), "did you mean 'export'"),
     ):
-        done = twofold("runs", *args, "--runs", full)
-        assert done.code == 2, args
-        assert done.out == ""
-        assert named in one_line(done.err)
+        result = twofold("runs", *args, "--runs", full)
+        assert result.code == 2, args
+        assert result.out == ""
+        assert named in one_line(result.err)
         assert not new.exists()
     assert twofold("runs", "export", "--to", new, "--runs", tmp_path / "none").code == 2
 
@@ -220,9 +220,9 @@ def test_mistakes_take_one_line_and_leave_nothing(
 def test_a_damaged_run_is_named_and_left_out(full: Path, twofold: Command, tmp_path: Path) -> None:
     damaged = Store(full).folders()[3]
     (damaged / "summary.json").write_text("{}\n")
-    done = twofold("runs", "export", "--runs", full, "--to", tmp_path / "to")
-    assert done.err == f"{damaged}: summary.json is damaged; it is left out\n"
-    assert done.out.startswith("11 runs exported")
+    result = twofold("runs", "export", "--runs", full, "--to", tmp_path / "to")
+    assert result.err == f"{damaged}: summary.json is damaged; it is left out\n"
+    assert result.out.startswith("11 runs exported")
     alone = twofold("runs", "export", damaged.name, "--runs", full, "--to", tmp_path / "other")
     assert alone.code == 2
     assert f"there is no run {damaged.name!r}" in alone.err
@@ -249,10 +249,10 @@ def acted(twofold: Command, action: str, store: Path, *options: object) -> Outco
 def test_a_method_may_be_written_in_more_than_one_way(
     action: str, said: str, full: Path, twofold: Command
 ) -> None:
-    done = acted(twofold, action, full, "--method", "er + gem(0.5, violated)")
-    assert done.code == 0, done.err
-    assert len(re.findall(said, done.out)) == (3 if action in ("list", "show") else 1)
-    assert "always" not in done.out
+    result = acted(twofold, action, full, "--method", "er + gem(0.5, violated)")
+    assert result.code == 0, result.err
+    assert len(re.findall(said, result.out)) == (3 if action in ("list", "show") else 1)
+    assert "always" not in result.out
 
 
 @pytest.mark.parametrize("action", ["list", "show", "verify", "remove", "export"])
@@ -273,9 +273,9 @@ def test_a_method_may_be_written_in_more_than_one_way(
 def test_a_value_that_no_run_has_is_a_mistake(
     action: str, option: str, value: str, message: str, full: Path, twofold: Command
 ) -> None:
-    done = acted(twofold, action, full, option, value)
-    assert (done.code, done.out) == (2, "")
-    assert one_line(done.err).startswith(message)
+    result = acted(twofold, action, full, option, value)
+    assert (result.code, result.out) == (2, "")
+    assert one_line(result.err).startswith(message)
     assert len(runs_in(full)) == 12
 
 
@@ -313,8 +313,8 @@ def varied(tmp_path_factory: pytest.TempPathFactory) -> Store:
     store.prepare()
     what = {"benchmark": "rotated-mnist", "method": "er", "lr": 0.1, "batch_size": 128}
     for seed, (name, value) in enumerate(DIFFERENT.items(), 142):  # some share an identity
-        given = {**what, "seed": seed, **({} if name == "start_from" else {name: value})}
-        config = configure(given.pop("benchmark"), given.pop("method"), **given)
+        options = {**what, "seed": seed, **({} if name == "start_from" else {name: value})}
+        config = configure(options.pop("benchmark"), options.pop("method"), **options)
         store.save(example_run(config, gap_accuracies(12, 3, 1)))
     return store
 
@@ -326,10 +326,10 @@ def test_there_is_a_filter_for_every_option() -> None:
 @pytest.mark.parametrize("name", [name for name in DIFFERENT if name != "start_from"])
 def test_every_filter_selects_its_runs(name: str, varied: Store, twofold: Command) -> None:
     flag, value = f"--{name.replace('_', '-')}", DIFFERENT[name]
-    found = twofold("runs", "--runs", varied.folder, flag, value, "--json").objects
-    wanted = [run.name for run in varied.runs() if getattr(run.config, name) == value]
-    assert [Path(each["folder"]).name for each in found] == wanted
-    assert 0 < len(wanted) < 4
+    result = twofold("runs", "--runs", varied.folder, flag, value, "--json").objects
+    expected = [run.name for run in varied.runs() if getattr(run.config, name) == value]
+    assert [Path(each["folder"]).name for each in result] == expected
+    assert 0 < len(expected) < 4
 
 
 @pytest.mark.parametrize(
@@ -345,28 +345,28 @@ def test_every_filter_selects_its_runs(name: str, varied: Store, twofold: Comman
 def test_a_value_that_no_run_has_is_answered_with_those_there_are(
     name: str, value: str, message: str, varied: Store, twofold: Command
 ) -> None:
-    done = twofold("runs", "--runs", varied.folder, f"--{name.replace('_', '-')}", value)
-    assert (done.code, done.out) == (2, "")
-    assert one_line(done.err).startswith(message)
+    result = twofold("runs", "--runs", varied.folder, f"--{name.replace('_', '-')}", value)
+    assert (result.code, result.out) == (2, "")
+    assert one_line(result.err).startswith(message)
 
 
 def test_values_that_no_run_has_together(full: Path, twofold: Command) -> None:
     other = curve_run("er", gap_accuracies(60, 3, 1), mode="online")
     Store(full).save(other)
-    done = twofold("runs", "--runs", full, "--mode", "online", "--method", EMA)
-    assert (done.code, done.out) == (2, "")
-    assert f"no run in {full} matches all filters" in one_line(done.err)
+    result = twofold("runs", "--runs", full, "--mode", "online", "--method", EMA)
+    assert (result.code, result.out) == (2, "")
+    assert f"no run in {full} matches all filters" in one_line(result.err)
 
 
 def test_verify_looks_at_what_the_filters_say(full: Path, twofold: Command) -> None:
     gem = next(folder for folder in Store(full).folders() if "-er+gem-" in folder.name)
     (gem / "curves.parquet").write_bytes(b"")
     assert acted(twofold, "verify", full, "--method", "er").out.startswith("3 of 3 runs")
-    done = acted(twofold, "verify", full, "--method", "er+gem")
-    assert (done.code, done.out.splitlines()[0]) == (1, f"{gem}: curves.parquet is damaged")
+    result = acted(twofold, "verify", full, "--method", "er+gem")
+    assert (result.code, result.out.splitlines()[0]) == (1, f"{gem}: curves.parquet is damaged")
     (gem / "config.json").write_text("{}")  # nobody can tell any more which run that was
-    done = acted(twofold, "verify", full, "--method", "er")
-    assert (done.code, done.out.splitlines()[1]) == (1, "3 of 4 runs match their checksums")
+    result = acted(twofold, "verify", full, "--method", "er")
+    assert (result.code, result.out.splitlines()[1]) == (1, "3 of 4 runs match their checksums")
 
 
 @pytest.mark.parametrize(
@@ -388,6 +388,6 @@ def test_a_folder_without_runs(
         ("empty", "there are no runs in empty: `twofold "),
         ("none", "there is no folder none: `twofold "),
     ):
-        done = twofold(*command.split(), "--runs", folder)
-        assert (done.code, done.out) == (2, "")
-        assert one_line(done.err).startswith(message)
+        result = twofold(*command.split(), "--runs", folder)
+        assert (result.code, result.out) == (2, "")
+        assert one_line(result.err).startswith(message)

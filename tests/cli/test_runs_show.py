@@ -25,16 +25,16 @@ def store(tmp_path: Path) -> Path:
 
 def test_a_run_is_shown_with_its_measures(store: Path, twofold: Command) -> None:
     lines = twofold("runs", "show", "--runs", str(store), "--json").out.splitlines()
-    found = {shown["method"]: shown for shown in map(json.loads, lines)}
+    result = {shown["method"]: shown for shown in map(json.loads, lines)}
     for one in Store(store).runs():
-        shown = found[one.config.method]
+        shown = result[one.config.method]
         assert shown["measures"] == one.measures
         assert shown.get("raw_measures") == one.raw_measures
         assert shown["gaps"] == [dataclasses.asdict(gap) for gap in one.gaps]
         assert shown["avg"] == one.avg
-    assert "raw_measures" not in found["er"]
+    assert "raw_measures" not in result["er"]
     assert (
-        found["er+ema(decay=0.9)"]["raw_measures"]["avg"] == found["er+ema(decay=0.9)"]["raw_avg"]
+        result["er+ema(decay=0.9)"]["raw_measures"]["avg"] == result["er+ema(decay=0.9)"]["raw_avg"]
     )
 
 

@@ -54,10 +54,10 @@ def runs_of(study: str) -> list[Config]:
 def test_the_runs_of_a_command(
     args: str, count: int, twofold: Command, fixed_speed: None, tmp_path: Path
 ) -> None:
-    done = twofold("study", "run", *args.split(), "--dry-run", "--out", tmp_path / "out")
-    assert done.code == 0, done.err
+    result = twofold("study", "run", *args.split(), "--dry-run", "--out", tmp_path / "out")
+    assert result.code == 0, result.err
     runs = "1 run" if count == 1 else f"{count} runs"
-    assert f"{args.split()[0]}: {runs}, 0 done, {count} to train\n" in done.out
+    assert f"{args.split()[0]}: {runs}, 0 done, {count} to train\n" in result.out
     assert not (tmp_path / "out").exists()
 
 
@@ -91,9 +91,9 @@ def test_the_runs_of_a_command(
     ],
 )
 def test_a_mistake_in_a_command(args: str, named: str, twofold: Command, tmp_path: Path) -> None:
-    done = twofold("study", "run", "main", *args.split(), "--out", tmp_path / "out")
-    assert (done.code, done.out) == (2, "")
-    assert named in one_line(done.err)
+    result = twofold("study", "run", "main", *args.split(), "--out", tmp_path / "out")
+    assert (result.code, result.out) == (2, "")
+    assert named in one_line(result.err)
     assert not (tmp_path / "out").exists()
 
 
@@ -119,9 +119,9 @@ def test_the_examples_of_the_help_are_commands(
 
 
 def test_the_list_names_all_with_their_runs(twofold: Command) -> None:
-    done = twofold("study", "list")
-    assert done.code == 0
-    assert [line.split()[:3] for line in done.out.splitlines()] == [
+    result = twofold("study", "list")
+    assert result.code == 0
+    assert [line.split()[:3] for line in result.out.splitlines()] == [
         [name, str(len(runs_of(name))), "runs"] for name in studies.names()
     ]
 
@@ -158,10 +158,12 @@ def test_a_study_is_made_by_workers_and_then_there(
     first = twofold(*words, "--method", "er", "--workers", 1)
     assert first.code == 0, first.err
     assert len(runs_in(tmp_path / "out")) == 2
-    told = twofold(*words, "--dry-run").out
-    assert re.search(r"^tiny +offline +er +2 runs, +2 done$", told, re.MULTILINE), told
-    assert re.search(r"^tiny +offline +er\+agem +2 runs, +0 done, 1 s on", told, re.MULTILINE), told
-    assert "mine.toml: 4 runs, 2 done, 2 to train\nAbout 1 s on the CPU" in told
+    output = twofold(*words, "--dry-run").out
+    assert re.search(r"^tiny +offline +er +2 runs, +2 done$", output, re.MULTILINE), output
+    assert re.search(r"^tiny +offline +er\+agem +2 runs, +0 done, 1 s on", output, re.MULTILINE), (
+        output
+    )
+    assert "mine.toml: 4 runs, 2 done, 2 to train\nAbout 1 s on the CPU" in output
     before = {run: (run / "summary.json").read_bytes() for run in runs_in(tmp_path / "out")}
     second = twofold(*words, "--workers", 1)
     assert second.code == 0, second.err
@@ -169,8 +171,8 @@ def test_a_study_is_made_by_workers_and_then_there(
     assert second.err.count("was there already") == 2
     assert before == {run: (run / "summary.json").read_bytes() for run in before}
     assert re.search(r"^ +er\+agem .* 2 *$", second.out, re.MULTILINE)  # the table
-    told = twofold(*words, "--dry-run").out
-    assert told.endswith("mine.toml: 4 runs, 4 done, 0 to train\n")
+    output = twofold(*words, "--dry-run").out
+    assert output.endswith("mine.toml: 4 runs, 4 done, 0 to train\n")
 
 
 @pytest.mark.real_data
@@ -181,10 +183,10 @@ def test_a_part_of_the_main_table_tried_small(need: Any, tmp_path: Path) -> None
     words += ("--method", "er", "--seeds", 2, "--workers", 1, "--out", tmp_path / "out")
     words += ("--iterations", 2, "--tasks", 2, "--eval-size", 20)
     words += ("--data", data) if data else ()
-    done = process(*words, timeout=120)
-    assert done.code == 0, done.err
+    result = process(*words, timeout=120)
+    assert result.code == 0, result.err
     frame = Store(tmp_path / "out").frame()
     assert len(frame) == 2 * 2 * 2  # seeds, tasks, iterations
     assert set(frame["seed"]) == {142, 152}
-    again = process(*words, "--json", timeout=120)
-    assert len(again.objects) == again.err.count("was there already") == 2
+    second = process(*words, "--json", timeout=120)
+    assert len(second.objects) == second.err.count("was there already") == 2

@@ -27,9 +27,9 @@ def store(tmp_path: Path) -> Path:
 
 
 def test_the_command_prints_the_table(twofold: Command, store: Path) -> None:
-    done = twofold("table", "main", "--runs", store)
-    assert done.code == 0
-    assert done.out == render(study_table("main", groups(Store(store).runs())), "md")
+    result = twofold("table", "main", "--runs", store)
+    assert result.code == 0
+    assert result.out == render(study_table("main", groups(Store(store).runs())), "md")
 
 
 def test_the_command_writes_what_the_name_says(twofold: Command, store: Path) -> None:
@@ -60,7 +60,7 @@ def test_mistakes_are_answered_in_one_line(
 ) -> None:
     words = args.split()
     words += [] if "--runs" in words else ["--runs", str(store)]
-    done = twofold("table", *words)
-    assert done.code == 2
-    assert message in one_line(done.err)
-    assert done.out == ""
+    result = twofold("table", *words)
+    assert result.code == 2
+    assert message in one_line(result.err)
+    assert result.out == ""

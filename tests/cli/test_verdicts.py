@@ -22,9 +22,9 @@ def store(tmp_path: Path) -> Path:
 
 
 def test_the_command(twofold: Command, store: Path) -> None:
-    done = twofold("verdicts", "--runs", store)
-    found = groups(Store(store).runs())
-    assert (done.code, done.out) == (0, render(findings(found)))
+    result = twofold("verdicts", "--runs", store)
+    all_groups = groups(Store(store).runs())
+    assert (result.code, result.out) == (0, render(findings(all_groups)))
     file = store.parent / "verdicts.json"
     assert twofold("verdicts", "--runs", store, "--all-settings", "-o", file).code == 0
     assert len(json.loads(file.read_text())["verdicts"]) == 2
@@ -34,10 +34,10 @@ def test_a_study_of_your_own(twofold: Command, store: Path) -> None:
     study = store.parent / "mine.toml"
     text = '[[grid]]\nbenchmark = "rotated-mnist"\nmethod = ["er", "er+gem"]\n[primary]\n'
     study.write_text(f'{text}method = "er+gem"\nmargin = {{min = 20}}\n')
-    done = twofold("verdicts", "--runs", store, "--study", study)
-    assert done.code == 0
-    assert f"(MIN, profile paper), primary comparisons of the study {study}" in done.out
-    assert "gem leaves er's MIN as it is, within 20 points" in done.out
+    result = twofold("verdicts", "--runs", store, "--study", study)
+    assert result.code == 0
+    assert f"(MIN, profile paper), primary comparisons of the study {study}" in result.out
+    assert "gem leaves er's MIN as it is, within 20 points" in result.out
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,6 @@ def test_mistakes_are_answered_in_one_line(
 ) -> None:
     words = args.split()
     words += [] if "--runs" in words else ["--runs", str(store)]
-    done = twofold("verdicts", *words)
-    assert done.code == 2
-    assert message in one_line(done.err)
+    result = twofold("verdicts", *words)
+    assert result.code == 2
+    assert message in one_line(result.err)

@@ -42,7 +42,7 @@ def test_a_component_that_is_not_available_is_no_hindrance() -> None:
     assert list(in_force(other)) == ["D1", "D6"]
 
 
-def test_both_partners_reductions_are_said() -> None:
+def test_reductions_of_both_partners_are_reported() -> None:
     text = seeded("er", TEXT, eval_precision="bf16")
     text[0].summary["audit"] = {"images": 2000, "differences": 3}
     (low, _) = effects(grouped(text, seeded("er", TEXT, memory_grouping="class")))
@@ -51,8 +51,8 @@ def test_both_partners_reductions_are_said() -> None:
 
 def test_an_effect_by_hand() -> None:
     code = seeded("er", [81.0, 83.0, 85.0], [90, 90, 90], memory_grouping="class")
-    found = effects(grouped(seeded("er", TEXT, [93, 92, 91]), code))
-    low, avg = found
+    all_effects = effects(grouped(seeded("er", TEXT, [93, 92, 91]), code))
+    low, avg = all_effects
     assert (low.departures, low.metric, low.method) == (("D1",), "min", "er")
     assert (low.text, low.code, low.effect) == (81, 83, 2)  # 1, 2, 3: as in the verdicts' test
     assert low.p == pytest.approx(0.0742, abs=1e-4)
@@ -75,12 +75,12 @@ def test_all_else_must_be_the_same(other: dict[str, Any]) -> None:
 
 
 def test_departures_add_up_and_each_is_compared_with_the_text() -> None:
-    found = effects(
+    all_effects = effects(
         grouped(
             seeded("er+gem", TEXT),
             seeded(CUMULATIVE, [81.0, 82.0, 83.0]),
             seeded("er+gem", [83.0, 84.0, 85.0], profile="published", eval_precision="bf16"),
         )
     )
-    lows = {each.departures: each.effect for each in found if each.metric == "min"}
+    lows = {each.departures: each.effect for each in all_effects if each.metric == "min"}
     assert lows == {("D2",): pytest.approx(1), ("D2", "D6"): pytest.approx(3)}

@@ -52,8 +52,8 @@ def test_stored_exploratory_runs_change_no_primary_verdict() -> None:
 
 def test_averaging_is_no_evidence_in_the_stored_runs() -> None:
     """The evaluated average of joint+ema was evidence for H1 and H3."""
-    found = verdicts(groups(stored("trajectories")))
-    ema = [v for v in found if v.objective == "joint" and v.routine == "ema(decay=0.998)"]
+    results = verdicts(groups(stored("trajectories")))
+    ema = [v for v in results if v.objective == "joint" and v.routine == "ema(decay=0.998)"]
     assert [v.hypothesis for v in ema] == ["H1", "H3"]
     assert [(v.outcome, v.evidence) for v in ema] == [("equivalent", "")] * 2
     assert [v.effect for v in ema] == pytest.approx([0.0, 0.0], abs=1e-4)
@@ -121,8 +121,8 @@ def test_a_study_of_your_own_declares_its_families(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(STUDY.format(methods='["er+clip(1.0)"]', margin="{avg = 5}"))
     runs = grouped(seeded("er", PLAIN), seeded("er+gem", GEM), seeded("er+clip(1.0)", GEM))
-    found = verdicts(runs, study=str(file))
-    assert {(v.routine, v.hypothesis): (v.study, v.family, v.margin) for v in found} == {
+    results = verdicts(runs, study=str(file))
+    assert {(v.routine, v.hypothesis): (v.study, v.family, v.margin) for v in results} == {
         ("clip", "H1"): (str(file), 1, None),
         ("clip", "H3"): (str(file), 1, 5.0),
         ("gem", "H1"): ("", 1, None),
@@ -131,8 +131,8 @@ def test_a_study_of_your_own_declares_its_families(tmp_path: Path) -> None:
 
 
 def test_families_are_a_benchmark_and_mode() -> None:
-    found = primary_families("main", "paper")
-    assert [(family.methods, family.settings) for family in found] == [(4, 4)] * 8
+    result = primary_families("main", "paper")
+    assert [(family.methods, family.settings) for family in result] == [(4, 4)] * 8
     sota = primary_families("sota", "paper")
     assert [family.methods for family in sota] == [1, 1, 2, 2]
     assert primary_families("appendix", "paper") == []

@@ -24,7 +24,7 @@ from twofold.experiments.runs import Run
 
 
 def test_runs_that_differ_in_their_seed_are_one_group() -> None:
-    found = groups(
+    all_groups = groups(
         [
             scored_run(seed=162),
             scored_run("er+gem"),
@@ -32,7 +32,7 @@ def test_runs_that_differ_in_their_seed_are_one_group() -> None:
             scored_run("er+gem", seed=152),
         ]
     )
-    assert [(group.config.method, group.seeds) for group in found] == [
+    assert [(group.config.method, group.seeds) for group in all_groups] == [
         ("er", [142, 162]),
         ("er+gem", [142, 152]),
     ]
@@ -123,12 +123,12 @@ def test_whether_every_iteration_was_evaluated(options: dict[str, Any], complete
 
 def configs_of(command: str, monkeypatch: pytest.MonkeyPatch) -> list[Config]:
     """What a command would run."""
-    asked: list[Config] = []
-    monkeypatch.setattr(run_command, "train", lambda configs, args: asked.extend(configs) or 0)
+    requests: list[Config] = []
+    monkeypatch.setattr(run_command, "train", lambda configs, args: requests.extend(configs) or 0)
     program, *words = shlex.split(command)
     assert program == "twofold"
     assert main(words) == 0
-    return asked
+    return requests
 
 
 @pytest.mark.parametrize(
@@ -158,11 +158,11 @@ def test_one_command_trains_all_seeds(
     command = group.command()
     assert command is not None
     assert said in command
-    wanted = {run.config.identity() for run in group.runs}
-    assert {config.identity() for config in configs_of(command, monkeypatch)} == wanted
+    expected = {run.config.identity() for run in group.runs}
+    assert {config.identity() for config in configs_of(command, monkeypatch)} == expected
 
 
-def test_a_run_without_a_recorded_command_has_one_all_the_same() -> None:
+def test_a_run_without_a_recorded_command_still_has_one() -> None:
     run = scored_run()
     del run.summary["command"]
     assert Group((run,)).command() == groups([scored_run()])[0].command()
@@ -205,14 +205,14 @@ def test_runs_of_two_versions_of_a_plugin_are_two_groups(half: Path) -> None:
     half.write_text(half.read_text() + "\n# another\n")
     forget()
     second = runs(90, 91)
-    old, new = found = groups([*first, *second])
+    old, new = all_groups = groups([*first, *second])
     assert (old.seeds, new.seeds) == ([142, 152, 162], [142, 152])
-    assert min(found, key=preference) is new
+    assert min(all_groups, key=preference) is new
     assert (Reductions.of(old).training, Reductions.of(new).training) == (
         ("with a different version of half.py",),
         (),
     )
-    assert len(Shelf(found).groups()) == 2
+    assert len(Shelf(all_groups).groups()) == 2
     half.unlink()  # nothing is known then
     forget()
     assert Reductions.of(old).training == ()

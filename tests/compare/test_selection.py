@@ -50,8 +50,8 @@ def test_runs_are_selected_by_benchmark_mode_profile_method_and_settings():
     }
 
     def chosen(*place, **more):
-        found = select_runs(list(runs.values()), *(place or ("rotated-mnist",)), **more)
-        return [name for name, run in runs.items() if any(run is one for one in found)]
+        selection = select_runs(list(runs.values()), *(place or ("rotated-mnist",)), **more)
+        return [name for name, run in runs.items() if any(run is one for one in selection)]
 
     assert chosen() == ["plain", "slow", "gem", "long"]
     assert chosen("rotated-mnist", "online") == ["online"]
@@ -81,8 +81,8 @@ def test_runs_are_selected_by_benchmark_mode_profile_method_and_settings():
 def test_a_method_is_selected_by_any_spelling_of_it():
     runs = [two_tasks(m, [50, 60, 70, 80]) for m in ("er+gem", "er+gem(gamma=0.1)", "joint")]
     for spelling in ("er+gem(0.1)", "er+gem( gamma=0.1, when=violated )"):
-        (found,) = select_runs(runs, "rotated-mnist", methods=[spelling])
-        assert found.config.method == "er+gem(gamma=0.1)"
+        (selection,) = select_runs(runs, "rotated-mnist", methods=[spelling])
+        assert selection.config.method == "er+gem(gamma=0.1)"
 
 
 def test_a_run_belongs_to_every_profile_that_would_make_it():
@@ -95,16 +95,16 @@ def test_a_run_belongs_to_every_profile_that_would_make_it():
     labelled = two_tasks("joint", [60, 70, 80, 90], 152, profile="published")
     near = [two_tasks("joint(keep=20000)", [1, 2, 3, 4], 162, **{k: settings[k]}) for k in settings]
     runs = [spelled, labelled, *near, two_tasks("joint", [1, 2, 3, 4], 162)]
-    found = select_runs(runs, "rotated-mnist", profile="published")
-    assert {(run.config.method, run.config.seed) for run in found} == {
+    selection = select_runs(runs, "rotated-mnist", profile="published")
+    assert {(run.config.method, run.config.seed) for run in selection} == {
         ("joint", 142),
         ("joint", 152),
     }
-    (whole,) = panels(gap_figure(found), "whole")
+    (whole,) = panels(gap_figure(selection), "whole")
     assert curves(whole) == {BLACK: ([1, 2, 3, 4], [55, 65, 75, 85])}
     # It is the paper's profile's, too, by its longer name; the labelled one is not.
-    found = select_runs(runs, "rotated-mnist", methods=["joint(keep=20000)"])
-    assert [run.config.seed for run in found] == [142, 162, 162]
+    selection = select_runs(runs, "rotated-mnist", methods=["joint(keep=20000)"])
+    assert [run.config.seed for run in selection] == [142, 162, 162]
 
 
 def test_a_component_that_is_not_available_is_taken_by_its_name():

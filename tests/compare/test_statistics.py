@@ -26,14 +26,14 @@ def test_a_comparison_by_hand() -> None:
     # 1, 2, 3: mean 2, deviation 1, standard error 1 / sqrt(3), so t = 2 sqrt(3), with 2 degrees
     # of freedom. There Student's distribution has a closed form: the two-sided p is
     # 1 - t / sqrt(2 + t^2), and the quantile of 0.975 is 0.95 sqrt(2 / (4 * 0.975 * 0.025)).
-    (found,) = compare([[1, 2, 3]])
+    (comparison,) = compare([[1, 2, 3]])
     t = 2 * math.sqrt(3)
-    assert found.effect == 2
-    assert found.p == pytest.approx(1 - t / math.sqrt(2 + t**2))
-    assert found.p == pytest.approx(0.0742, abs=1e-4)
-    assert found.p_corrected == found.p
+    assert comparison.effect == 2
+    assert comparison.p == pytest.approx(1 - t / math.sqrt(2 + t**2))
+    assert comparison.p == pytest.approx(0.0742, abs=1e-4)
+    assert comparison.p_corrected == comparison.p
     reach = 0.95 * math.sqrt(2 / (4 * 0.975 * 0.025)) / math.sqrt(3)
-    assert found.interval == (pytest.approx(2 - reach), pytest.approx(2 + reach))
+    assert comparison.interval == (pytest.approx(2 - reach), pytest.approx(2 + reach))
 
 
 def test_two_comparisons_by_hand() -> None:
@@ -66,13 +66,13 @@ differences = st.lists(
 @given(st.lists(differences, min_size=1, max_size=3))
 def test_an_independent_oracle(family: list[list[float]]) -> None:
     """The t density, integrated: p is what lies beyond t, and the interval holds what it must."""
-    for values, found in zip(family, compare(family), strict=True):
+    for values, comparison in zip(family, compare(family), strict=True):
         df, error = len(values) - 1, np.std(values, ddof=1) / math.sqrt(len(values))
         within, _ = integrate.quad(
             t_density, 0, abs(np.mean(values)) / error, args=(df,), limit=200
         )
-        assert found.p == pytest.approx(1 - 2 * within, abs=1e-6)
-        low, high = found.interval
+        assert comparison.p == pytest.approx(1 - 2 * within, abs=1e-6)
+        low, high = comparison.interval
         assert (low + high) / 2 == pytest.approx(np.mean(values), abs=1e-9)
         held, _ = integrate.quad(t_density, 0, (high - low) / 2 / error, args=(df,), limit=200)
         assert 2 * held == pytest.approx(1 - 0.05 / len(family), abs=1e-6)
@@ -82,9 +82,9 @@ def test_an_independent_oracle(family: list[list[float]]) -> None:
 def test_order_and_sign_do_not_matter(one: list[float], other: list[float], random: Any) -> None:
     first, second = compare([one, other])
     shuffled = random.sample(one, len(one))
-    again, mirrored = compare([shuffled, [-d for d in other]])
-    assert again.effect == pytest.approx(first.effect, abs=1e-9)
-    assert again.interval == pytest.approx(first.interval, abs=1e-6)
+    repeated, mirrored = compare([shuffled, [-d for d in other]])
+    assert repeated.effect == pytest.approx(first.effect, abs=1e-9)
+    assert repeated.interval == pytest.approx(first.interval, abs=1e-6)
     assert mirrored.interval == pytest.approx((-second.interval[1], -second.interval[0]), abs=1e-6)
     assert mirrored.p_corrected == pytest.approx(second.p_corrected, abs=1e-9)
 
@@ -92,33 +92,37 @@ def test_order_and_sign_do_not_matter(one: list[float], other: list[float], rand
 @given(st.lists(differences, min_size=1, max_size=4), st.sampled_from([0.5, 1.0, 20.0, 200.0]))
 def test_interval_decision_and_p_always_agree(family: list[list[float]], margin: float) -> None:
     """Holm's test showed 2.97 points where the sentence said that less than 4.0 did not show."""
-    for found in compare(family, margin):
-        low, high = found.interval
-        assert (found.outcome == "effect") == (not low <= 0 <= high)
-        assert (found.outcome == "effect") == (found.p_corrected < 0.05)
+    for comparison in compare(family, margin):
+        low, high = comparison.interval
+        assert (comparison.outcome == "effect") == (not low <= 0 <= high)
+        assert (comparison.outcome == "effect") == (comparison.p_corrected < 0.05)
         inside = -margin <= low and high <= margin
-        assert (found.outcome == "equivalent") == (inside and low <= 0 <= high)
-        assert inside == (found.p_equivalent <= 0.05)
-        assert found.uncorrected[0] >= low - 1e-9
-        assert found.uncorrected[1] <= high + 1e-9
-        decided = found.outcome != "undecided"
-        assert (found.detectable is None) == (found.seeds_needed is None) == decided
+        assert (comparison.outcome == "equivalent") == (inside and low <= 0 <= high)
+        assert inside == (comparison.p_equivalent <= 0.05)
+        assert comparison.uncorrected[0] >= low - 1e-9
+        assert comparison.uncorrected[1] <= high + 1e-9
+        decided = comparison.outcome != "undecided"
+        assert (comparison.detectable is None) == (comparison.seeds_needed is None) == decided
 
 
 @given(differences, st.floats(0.1, 60))
 def test_equivalence_is_two_one_sided_tests(values: list[float], margin: float) -> None:
     """scipy's tests against each margin; each is at 2.5%, so the larger p is doubled."""
-    (found,) = compare([values], margin)
+    (comparison,) = compare([values], margin)
     ps = [
         stats.ttest_1samp(values, -margin, alternative="greater").pvalue,
         stats.ttest_1samp(values, margin, alternative="less").pvalue,
     ]
-    assert found.p_equivalent == pytest.approx(min(1, 2 * max(ps)), abs=1e-9)
+    assert comparison.p_equivalent == pytest.approx(min(1, 2 * max(ps)), abs=1e-9)
 
 
 def test_without_a_margin_nothing_is_equivalent() -> None:
-    (found,) = compare([[-0.01, 0.0, 0.01, 0.02, -0.02]])
-    assert (found.outcome, found.p_equivalent, found.seeds_at_most) == ("undecided", None, None)
+    (comparison,) = compare([[-0.01, 0.0, 0.01, 0.02, -0.02]])
+    assert (comparison.outcome, comparison.p_equivalent, comparison.seeds_at_most) == (
+        "undecided",
+        None,
+        None,
+    )
 
 
 def test_what_is_the_same_with_every_seed_is_equivalent() -> None:
@@ -128,8 +132,12 @@ def test_what_is_the_same_with_every_seed_is_equivalent() -> None:
 
 @pytest.mark.parametrize("values", [[5.0], [5.0, 5.1]])
 def test_fewer_than_three_seeds_decide_nothing(values: list[float]) -> None:
-    (found,) = compare([values], margin=100)
-    assert (found.outcome, found.interval, found.seeds_needed) == ("undecided", None, None)
+    (comparison,) = compare([values], margin=100)
+    assert (comparison.outcome, comparison.interval, comparison.seeds_needed) == (
+        "undecided",
+        None,
+        None,
+    )
 
 
 # What it takes to decide
@@ -146,9 +154,9 @@ def test_power_is_that_of_the_noncentral_t(count: int, family: int, effect: floa
 
 
 def test_the_detectable_effect_has_a_power_of_80_percent() -> None:
-    (found,) = compare([[3.6, 1.5, 1.5, 0.4, -2.0]], size=4)
+    (comparison,) = compare([[3.6, 1.5, 1.5, 0.4, -2.0]], size=4)
     spread = float(np.std([3.6, 1.5, 1.5, 0.4, -2.0], ddof=1))
-    shift = found.detectable / spread * math.sqrt(5)
+    shift = comparison.detectable / spread * math.sqrt(5)
     assert stats.nct.sf(quantile(5, 4), 4, shift) == pytest.approx(0.8, abs=1e-4)
 
 
@@ -186,8 +194,8 @@ def test_the_simulated_decisions_are_those_of_compare() -> None:
     low, high = simulated(true, spread, 5)
     values = random.normal(true, spread, (FAMILIES, 5, 4))
     for k in range(20):
-        found = compare(list(values[k].T), margin=0.5)
-        assert [c.interval for c in found] == [
+        comparisons = compare(list(values[k].T), margin=0.5)
+        assert [c.interval for c in comparisons] == [
             (pytest.approx(a), pytest.approx(b)) for a, b in zip(low[k], high[k], strict=True)
         ]
 

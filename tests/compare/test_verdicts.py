@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers.benchmarks import domain_benchmark
-from helpers.runs import grouped, scored_run, seeded
+from helpers.runs import grouped, seeded
 from hypothesis import strategies as st
 
-import twofold as package
 from twofold.compare.groups import groups
-from twofold.compare.verdicts import Verdict, unpaired, verdicts
+from twofold.compare.verdicts import Verdict, verdicts
 from twofold.experiments.runs import Run
 
 PLAIN = [80.0, 80.0, 80.0]
@@ -32,103 +29,14 @@ differences = st.lists(
 ).filter(lambda values: np.std(values) > 0.05)
 
 
-def test_each_routine_with_plain_sgd_by_seed() -> None:
-    plain = seeded("er", [80, 70, 90, 60])
-    routine = [*seeded("er+gem", [82, 73, 94])[1:], scored_run("er+gem", 50, 60, seed=999)]
-    one, three = verdicts(grouped(plain, routine))
-    assert (one.hypothesis, one.metric) == ("H1", "min")
-    assert (three.hypothesis, three.metric) == ("H3", "avg")
-    assert one.seeds == (152, 162)
-    assert one.differences == (3, 4)
-    assert one.effect == 3.5
-    assert (one.objective, one.routine) == ("er", "gem")
-    assert (one.benchmark, one.mode, one.profile) == ("rotated-mnist", "offline", "paper")
-    assert (one.lr, one.batch_size) == (0.1, 128)
-    assert one.commands == (
-        "twofold run rotated-mnist er --mode offline --seeds 4 --profile paper",
-        "twofold run rotated-mnist er+gem --mode offline --seed 152,162,999 --profile paper",
-    )
-
-
-def test_the_objective_must_be_the_same() -> None:
-    runs = [seeded(m, PLAIN) for m in ("finetune", "er", "joint", "der", "der(beta=0.5)")]
-    runs += [seeded(m, [81, 82, 84]) for m in ("gem", "er+gem", "joint+agem", "der(beta=0.5)+agem")]
-    pairs = [(v.objective, v.routine) for v in verdicts(grouped(*runs)) if v.hypothesis == "H1"]
-    assert pairs == [
-        ("er", "gem"),  # primary ones come first
-        ("joint", "agem"),
-        ("finetune", "gem"),
-        ("der(beta=0.5)", "agem"),
-    ]
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"lr": 0.01},
-        {"batch_size": 64},
-        {"mode": "online"},
-        {"benchmark": "domain-cifar100"},
-        {"memory_per_class": 10},
-        {"memory_grouping": "class"},
-        {"momentum": 0.5},
-        {"iterations": 20},
-        {"eval_schedule": "every:10"},
-        {"eval_size": 100},
-        {"profile": "published"},
-    ],
-    ids=lambda other: next(iter(other)),
-)
-def test_so_must_everything_else(other: dict[str, Any]) -> None:
-    found = grouped(seeded("er", PLAIN, **other), seeded("er+gem", [81, 82, 84]))
-    assert verdicts(found) == []
-    (sentence,) = unpaired(found)
-    assert (
-        "er+gem on rotated-mnist offline (LR 0.1, BS 128, profile paper) has no plain er"
-        in sentence
-    )
-    command = "twofold run rotated-mnist er --mode offline --seeds 3 --profile paper"
-    assert f"`{command}` trains it." in sentence
-
-
-def test_the_precision_of_the_evaluation_may_differ() -> None:
-    rounded = seeded("er+gem", [81, 82, 84], eval_precision="bf16")
-    found = grouped(seeded("er", PLAIN), rounded)
-    assert unpaired(found) == []
-    assert len(verdicts(found)) == 2
-
-
-def test_the_published_er_and_er_gem_have_different_memories() -> None:
-    """Their difference is not GEM's doing alone, so there is no verdict, and the way to one."""
-    published = {"profile": "published"}
-    found = grouped(seeded("er", PLAIN, **published), seeded("er+gem", [81, 82, 84], **published))
-    assert verdicts(found) == []
-    (sentence,) = unpaired(found)
-    assert "--memory-grouping class-task --profile published" in sentence
-    mended = seeded("er", PLAIN, memory_grouping="class-task", **published)
-    more = [*found, *groups(mended)]
-    assert unpaired(more) == []
-    assert {v.profile for v in verdicts(more)} == {"published"}
-
-
-def test_the_published_joint_and_joint_gem_store_otherwise() -> None:
-    """The partner that is missing is said so that the command makes it: with keep=none."""
-    gem = seeded("joint+gem", [81, 82, 84], profile="published")
-    (sentence,) = unpaired(grouped(gem, seeded("joint", PLAIN, profile="published")))
-    assert "run rotated-mnist 'joint(keep=none)'" in sentence
-    asked = {"profile": "published", "memory_grouping": "class-task"}
-    assert asked["memory_grouping"] in sentence
-    assert unpaired(grouped(gem, seeded("joint(keep=none)", PLAIN, **asked))) == []
-
-
-def test_reservations_about_plain_sgds_runs_are_said_too() -> None:
+def test_reservations_about_runs_of_plain_sgd_are_reported() -> None:
     plain = seeded("er", PLAIN, eval_precision="bf16")
     plain[0].summary["audit"] = {"images": 2000, "differences": 500}
-    (found, _) = verdicts(grouped(plain, seeded("er+gem", [81, 82, 84])))
-    assert "500 of 2,000 audited predictions differ from fp32" in found.sentence
+    (verdict, _) = verdicts(grouped(plain, seeded("er+gem", [81, 82, 84])))
+    assert "500 of 2,000 audited predictions differ from fp32" in verdict.sentence
 
 
-def test_comparisons_that_look_alike_are_told_apart() -> None:
+def test_comparisons_with_the_same_methods_are_distinguished() -> None:
     small = {"memory_per_class": 50}
     runs = [seeded("er", PLAIN), seeded("er", PLAIN, **small), seeded("er+gem", [81, 82, 84])]
     runs.append(seeded("er+gem", [82, 84, 83], **small))
@@ -138,7 +46,7 @@ def test_comparisons_that_look_alike_are_told_apart() -> None:
     assert "With" not in against([1, 2, 4]).sentence
 
 
-def test_an_objective_that_is_not_available_has_verdicts_all_the_same() -> None:
+def test_an_objective_that_is_not_available_still_has_verdicts() -> None:
     runs = [seeded("er", PLAIN), seeded("er+gem", [81, 82, 84])]
 
     def renamed(run: Run) -> Run:
@@ -147,20 +55,8 @@ def test_an_objective_that_is_not_available_has_verdicts_all_the_same() -> None:
         method = config.method.replace("er", "mine(share=0.5)")
         return replace(run, config=replace(config, method=method, components=components))
 
-    found = verdicts(grouped(*([renamed(run) for run in own] for own in runs)))
-    assert [(v.objective, v.routine) for v in found] == [("mine(share=0.5)", "gem")] * 2
-
-
-def test_no_seed_in_common_is_no_pair() -> None:
-    found = groups([scored_run("er", seed=1), scored_run("er+gem", seed=2)])
-    assert verdicts(found) == []
-    assert len(unpaired(found)) == 1
-
-
-def test_a_plugin_changes_nothing_in_plain_sgd(half: Path) -> None:
-    plugin = {"plugins": [str(half)]}
-    found = grouped(seeded("er", PLAIN), seeded("er+half", [81, 82, 84], **plugin))
-    assert {v.routine for v in verdicts(found)} == {"half"}
+    results = verdicts(grouped(*([renamed(run) for run in own] for own in runs)))
+    assert [(v.objective, v.routine) for v in results] == [("mine(share=0.5)", "gem")] * 2
 
 
 def test_exploratory_comparisons_of_a_hypothesis_and_profile_are_one_family() -> None:
@@ -168,16 +64,16 @@ def test_exploratory_comparisons_of_a_hypothesis_and_profile_are_one_family() ->
     paper = [seeded("er", PLAIN), *(seeded(m, [81, 82, 84]) for m in methods)]
     one = {"benchmark": "domain-cifar100", "profile": "published"}
     published = [seeded("er", PLAIN, **one), seeded("er+clip", [81, 82, 84], **one)]
-    found = verdicts(grouped(*paper, *published))
-    assert {v.study for v in found} == {""}
-    assert {(v.hypothesis, v.profile): v.family for v in found} == {
+    results = verdicts(grouped(*paper, *published))
+    assert {v.study for v in results} == {""}
+    assert {(v.hypothesis, v.profile): v.family for v in results} == {
         ("H1", "paper"): 3,
         ("H1", "published"): 1,
         ("H3", "paper"): 3,
         ("H3", "published"): 1,
     }
-    first = next(v for v in found if v.profile == "paper")
-    alone = next(v for v in found if v.profile == "published")
+    first = next(v for v in results if v.profile == "paper")
+    alone = next(v for v in results if v.profile == "published")
     assert first.p == pytest.approx(alone.p)
     assert first.p_corrected == pytest.approx(3 * alone.p)
     assert first.interval[0] < alone.interval[0]
@@ -186,52 +82,8 @@ def test_exploratory_comparisons_of_a_hypothesis_and_profile_are_one_family() ->
 
 def test_exploratory_comparisons_with_too_few_seeds_are_none() -> None:
     runs = [seeded("er", PLAIN), seeded("er+clip", [81, 82, 84]), seeded("er+sam", [81, 82])]
-    found = [v for v in verdicts(grouped(*runs)) if v.hypothesis == "H1"]
-    assert {v.routine: v.family for v in found} == {"clip": 1, "sam": 1}
-
-
-def test_the_setting_at_which_plain_sgd_ends_highest_counts() -> None:
-    runs = [
-        seeded("er", PLAIN, [90, 90, 90]),
-        seeded("er+clip", [99, 99, 90]),
-        seeded("er", PLAIN, [91, 91, 91], lr=0.01),
-        seeded("er+clip", [81, 82, 84], lr=0.01),
-        seeded("er", PLAIN, [95, 95, 95], lr=0.001),  # without a partner
-    ]
-    found = grouped(*runs)
-    assert [v.lr for v in verdicts(found)] == [0.01, 0.01]
-    every = verdicts(found, all_settings=True)
-    assert [(v.hypothesis, v.lr, v.family) for v in every] == [
-        ("H1", 0.1, 2),
-        ("H1", 0.01, 2),
-        ("H3", 0.1, 2),
-        ("H3", 0.01, 2),
-    ]
-
-
-def test_full_runs_go_before_smaller_ones() -> None:
-    small = ({"iterations": 20}, {"eval_schedule": "every:10"})
-    runs = [seeded("er", PLAIN), seeded("er+gem", [81, 82, 84])]
-    for options in small:
-        runs += [seeded("er", [70.0] * 5, **options), seeded("er+gem", [90.0] * 5, **options)]
-    low, _ = verdicts(grouped(*runs))
-    assert low.differences == (1, 2, 4)
-
-
-def test_real_runs_are_compared_by_seed() -> None:
-    benchmark = domain_benchmark()
-    made = {
-        (method, seed): package.run(benchmark, method, seed=seed, batch_size=8, iterations=6)
-        for method in ("er", "er+agem", "er+gem")
-        for seed in (1, 2, 3)
-    }
-    found = [v for v in verdicts(groups(made.values())) if v.hypothesis == "H1"]
-    assert {v.routine for v in found} == {"agem", "gem"}
-    for verdict in found:
-        by_hand = [made[f"er+{verdict.routine}", s].min - made["er", s].min for s in (1, 2, 3)]
-        assert verdict.differences == pytest.approx(by_hand)
-        assert verdict.effect == pytest.approx(sum(by_hand) / 3)
-        assert verdict.commands == (None, None)
+    results = [v for v in verdicts(grouped(*runs)) if v.hypothesis == "H1"]
+    assert {v.routine: v.family for v in results} == {"clip": 1, "sam": 1}
 
 
 def test_an_effect_that_shows() -> None:
@@ -260,7 +112,7 @@ def test_an_exploratory_effect_is_no_evidence() -> None:
     assert verdict.sentence.endswith("It is exploratory, and no evidence.")
 
 
-def test_an_effect_below_the_margin_is_said_to_be() -> None:
+def test_an_effect_below_the_margin_is_reported_as_such() -> None:
     verdict = against([0.2, 0.21, 0.22, 0.21, 0.21])
     assert verdict.outcome == "effect"
     assert "This is less than the margin of 1 points." in verdict.sentence
@@ -302,12 +154,16 @@ def verdict_on(hypothesis: str, what: str, lows: list[float], avgs: list[float])
     """The verdict on what+gem, whose MIN is 80 and whose AVG is 90 without GEM."""
     method = "gem" if what == "finetune" else f"{what}+gem"
     plain = seeded(what, [80.0] * 5, [90.0] * 5)
-    found = verdicts(grouped(plain, seeded(method, lows, avgs)))
-    return next(v for v in found if v.hypothesis == hypothesis)
+    results = verdicts(grouped(plain, seeded(method, lows, avgs)))
+    return next(v for v in results if v.hypothesis == hypothesis)
 
 
 HIGHER = [82.0, 82.1, 82.2, 82.1, 82.0]
+
+
 SAME = [80.1, 79.9, 80.0, 80.1, 79.9]
+
+
 ENDS = [91.0, 91.1, 91.2, 91.1, 91.0]
 
 
@@ -374,7 +230,7 @@ def test_fewer_than_three_pairs_tell_nothing(values: list[float], said: str) -> 
     assert verdict.effect == pytest.approx(sum(values) / len(values))
 
 
-def test_what_changes_nothing_at_all_is_said_to() -> None:
+def test_a_routine_that_changes_nothing_is_reported_as_such() -> None:
     verdict = against([0.0, 0.0, 0.0])
     assert verdict.sentence == "gem left er's MIN exactly as it was with each of 3 seeds."
     assert (verdict.effect, verdict.interval, verdict.p) == (0, None, None)
@@ -389,7 +245,7 @@ def test_differences_without_a_spread_are_no_certainty() -> None:
     assert verdict.p is None
 
 
-def test_min_of_a_thinned_evaluation_is_said_to_be_rough() -> None:
+def test_min_of_a_thinned_evaluation_is_reported_as_rough() -> None:
     low, avg = verdicts(
         grouped(
             seeded("er", PLAIN, eval_schedule="every:10"),
@@ -400,7 +256,7 @@ def test_min_of_a_thinned_evaluation_is_said_to_be_rough() -> None:
     assert "upper bound" not in avg.sentence
 
 
-def test_shortened_runs_are_said_to_be() -> None:
+def test_shortened_runs_are_reported() -> None:
     verdict = against([1, 2, 4], iterations=20)
     assert "From smaller runs: at most 20 iterations per task." in verdict.sentence
 

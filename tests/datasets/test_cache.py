@@ -92,9 +92,9 @@ def test_damage_is_repaired(
     before = digest(load("mini-imagenet", mini_folder))
     DAMAGE[way](entry)
     assert digest(load("mini-imagenet", mini_folder)) == before
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert said.endswith("the decoded copy is damaged\n")
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert message.endswith("the decoded copy is damaged\n")
     load("mini-imagenet", mini_folder)
     assert capsys.readouterr().err == ""
 
@@ -181,8 +181,8 @@ def test_a_full_disk(mini_folder: Path, cache_folder: Path) -> None:
         "except UserError as error: print(error)\n"
     )
     command = [sys.executable, "-c", script, str(mini_folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "cannot write to the cache folder" in done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "cannot write to the cache folder" in process.stdout
     assert list((cache_folder / "decoded").iterdir()) == []
 
 
@@ -219,5 +219,5 @@ def test_importing_is_cheap() -> None:
         "import sys, twofold.datasets\n"
         "print([name for name in ('torch', 'PIL', 'rich', 'scipy') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout == "[]\n"
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert process.stdout == "[]\n"

@@ -26,15 +26,15 @@ def found(copy: Copy | None) -> Copy:
 def is_cifar(dataset: Dataset) -> None:
     contents = publishers.cifar_contents()
     for part, split in (("train", dataset.train), ("test", dataset.test)):
-        wanted = contents[part]
-        assert split.labels.tolist() == wanted["fine_labels"]
+        expected = contents[part]
+        assert split.labels.tolist() == expected["fine_labels"]
         assert split.coarse is not None
-        assert split.coarse.tolist() == wanted["coarse_labels"]
+        assert split.coarse.tolist() == expected["coarse_labels"]
         assert split.coarse.dtype == split.labels.dtype == np.int64
         # The publisher stores 1024 red, 1024 green, 1024 blue values, row by row.
-        red_of_second_row = wanted["data"][:, 32:64]
+        red_of_second_row = expected["data"][:, 32:64]
         assert np.array_equal(split.images[:, 1, :, 0], red_of_second_row)
-        assert np.array_equal(split.images[:, 0, 5, 2], wanted["data"][:, 2048 + 5])
+        assert np.array_equal(split.images[:, 0, 5, 2], expected["data"][:, 2048 + 5])
     assert dataset.class_names[:2] == ("class 0", "class 1")
 
 

@@ -26,20 +26,20 @@ LIMIT = 10**6  # bytes, in place of the limits for real data
 
 def refused(message: str, call: Callable[[], object], seconds: float = 30) -> None:
     """Require a UserError of one line within some time."""
-    said: list[str] = []
+    output: list[str] = []
 
     def work() -> None:
         try:
             call()
         except UserError as error:
-            said.append(str(error))
+            output.append(str(error))
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     thread.join(seconds)
-    assert said, "no answer, or a different error"
-    assert message in said[0]
-    assert "\n" not in said[0]
+    assert output, "no answer, or a different error"
+    assert message in output[0]
+    assert "\n" not in output[0]
 
 
 def test_gzip_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

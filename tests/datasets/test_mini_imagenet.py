@@ -26,9 +26,9 @@ def is_mini(dataset: Dataset, per_class: int, tolerance: int) -> None:
     ):
         assert split.images.shape == (100 * len(numbers), 84, 84, 3)
         assert split.labels.tolist() == np.repeat(np.arange(100), len(numbers)).tolist()
-        wanted = [publishers.mini_value(wnid, number) for wnid in wnids for number in numbers]
-        found = split.images.astype(int)
-        assert abs(found - np.array(wanted)[:, None, None, None]).max() <= tolerance
+        expected = [publishers.mini_value(wnid, number) for wnid in wnids for number in numbers]
+        result = split.images.astype(int)
+        assert abs(result - np.array(expected)[:, None, None, None]).max() <= tolerance
 
 
 @pytest.mark.parametrize(("place", "per_class", "side"), [("mini-imagenet", 6, 84), (".", 13, 30)])

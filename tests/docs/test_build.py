@@ -50,10 +50,10 @@ def block(command: str, body: str = "") -> str:
 
 
 def test_the_projects_own_documents_are_up_to_date() -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, SCRIPT, "--check"], capture_output=True, text=True, timeout=300
     )
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert (process.returncode, process.stdout) == (0, ""), process.stderr
 
 
 def test_a_table_is_what_its_command_prints(
@@ -70,8 +70,8 @@ def test_a_table_is_what_its_command_prints(
     table = twofold("table", "main", "--runs", root / "replication" / "runs").out
     assert table.startswith("**ER")
     table = table.replace(str(root / "replication" / "runs"), "replication/runs").strip()
-    made = f"\n{table}\n\n<sub>Made by `{TABLE}`.</sub>\n"
-    assert page.read_text() == f"# Page\n\nBefore.\n\n{block(TABLE, made)}\nAfter.\n"
+    result = f"\n{table}\n\n<sub>Made by `{TABLE}`.</sub>\n"
+    assert page.read_text() == f"# Page\n\nBefore.\n\n{block(TABLE, result)}\nAfter.\n"
     assert build.main(["--check"], root) == 0
     assert build.main([], root) == 0
     assert capsys.readouterr().out == ""

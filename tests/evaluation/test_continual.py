@@ -49,11 +49,11 @@ def trained(benchmark, **options) -> tuple[Training, object]:
 def whole(training: Training) -> list[float]:
     """Accuracies on the whole test sets, all images of a task at once."""
     module, test = training.net.copy(), training.benchmark.test
-    found = []
+    results = []
     for task in training.benchmark.tasks:
         x, y, _ = test.batch(task.test)
-        found.append(100 * sum((module(x).argmax(1) == y).tolist()) / len(y))
-    return found
+        results.append(100 * sum((module(x).argmax(1) == y).tolist()) / len(y))
+    return results
 
 
 @pytest.mark.parametrize("norm", [False, True])
@@ -100,20 +100,20 @@ def test_tasks_are_evaluated_from_their_own_first_update_on():
 def test_the_subset_is_drawn_once_for_each_task():
     benchmark = hard_benchmark()
     net = initialised(benchmark, 0, torch.device("cpu"))
-    asked: list[list[int]] = []
+    requests: list[list[int]] = []
     draw = benchmark.test.batch
-    benchmark.test.batch = lambda rows: (asked.append(list(map(int, rows))), draw(rows))[1]
+    benchmark.test.batch = lambda rows: (requests.append(list(map(int, rows))), draw(rows))[1]
     evaluator = Evaluator(benchmark, net, 7, seed=0)
     first = evaluator.subset(3, lambda logits: logits)
     assert torch.equal(first, evaluator.subset(3, lambda logits: logits))
     assert torch.equal(first[:2], evaluator.subset(2, lambda logits: logits))
-    drawn = [rows for rows in asked if len(rows) == 7]
+    drawn = [rows for rows in requests if len(rows) == 7]
     assert [len(set(rows)) for rows in drawn] == [7, 7, 7]
     for rows, task in zip(drawn, benchmark.tasks, strict=True):
         assert set(rows) <= set(task.test)
-    asked.clear()
+    requests.clear()
     Evaluator(benchmark, net, 7, seed=1).subset(3, lambda logits: logits)
-    assert [rows for rows in asked if len(rows) == 7] != drawn
+    assert [rows for rows in requests if len(rows) == 7] != drawn
 
 
 def test_evaluation_leaves_the_network_as_it_was():
@@ -210,23 +210,23 @@ def test_where_bf16_is_far_off_fp32_is_taken():
     benchmark = Benchmark.from_tensors("indexed", [(*task, *task)], model=Indexed)
     net = FlatModel(Indexed())
     evaluators = [Evaluator(benchmark, net, 60, 0, precision) for precision in ("fp32", "bf16")]
-    usual, quick = (evaluator.subset(1, identity) for evaluator in evaluators)
-    assert torch.equal(usual, quick)
+    default, quick = (evaluator.subset(1, identity) for evaluator in evaluators)
+    assert torch.equal(default, quick)
     assert evaluators[1].state() == {}  # nothing is left to audit
 
 
 @pytest.mark.parametrize("benchmark", [class_benchmark, domain_benchmark], ids=["class", "domain"])
 def test_a_run_in_bf16_trains_alike_and_records_its_audits(benchmark):
     options = {"batch_size": 16, "iterations": 12, "eval_size": 30}
-    usual = run(benchmark(norm=True), "er", **options)
+    default = run(benchmark(norm=True), "er", **options)
     quick = run(benchmark(norm=True), "er", **options, eval_precision="bf16")
-    assert np.array_equal(quick.columns["loss"], usual.columns["loss"])
-    assert quick.avg == usual.avg
-    assert np.nanmax(np.abs(quick.accuracy - usual.accuracy)) <= 100 / 30 + 1e-4  # one image
+    assert np.array_equal(quick.columns["loss"], default.columns["loss"])
+    assert quick.avg == default.avg
+    assert np.nanmax(np.abs(quick.accuracy - default.accuracy)) <= 100 / 30 + 1e-4  # one image
     audit = quick.summary["audit"]
     assert audit["evaluations"] == len(quick.columns["task"])
     assert (audit["audits"], audit["images"]) == (1, 30)
-    assert "audit" not in usual.summary
+    assert "audit" not in default.summary
 
 
 def test_what_audits_have_found_survives_a_checkpoint(tmp_path):

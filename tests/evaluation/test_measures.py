@@ -12,36 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.benchmarks import class_benchmark
+from helpers.measures import FINAL, hand
 from hypothesis import given
 from hypothesis import strategies as st
 
 from twofold import Routine, Run, run
-from twofold.evaluation.measures import MEASURES, Gap, _largest_fall, gaps, measures
+from twofold.evaluation.measures import MEASURES, _largest_fall, measures
 from twofold.evaluation.metrics import average_minimum_accuracy
+from twofold.evaluation.trajectory import Gap, gaps
 
 NAN = np.nan
+
+
 DOCUMENT = Path(__file__).parents[2] / "docs" / "measures.md"
-
-#   task, accuracy on tasks 1, 2, 3
-HAND = [
-    (1, 20.0, NAN, NAN),
-    (1, 60.0, NAN, NAN),
-    (1, 80.0, NAN, NAN),
-    (1, 90.0, NAN, NAN),  # switch 4
-    (2, 70.0, 10.0, NAN),
-    (2, 50.0, 40.0, NAN),
-    (2, 85.0, 76.0, NAN),
-    (2, 89.0, 80.0, NAN),  # switch 8
-    (3, 88.0, 60.0, 30.0),
-    (3, 80.0, 79.5, 63.0),
-    (3, 84.0, 78.0, 50.0),
-    (3, 86.0, 82.0, 70.0),
-]
-FINAL = [[91.0], [93.0, 81.0], [85.0, 83.0, 71.0]]  # on the whole test sets
-
-
-def hand(rows: Sequence[tuple[float, ...]] = HAND) -> tuple[list[float], np.ndarray]:
-    return [row[0] for row in rows], np.array([row[1:] for row in rows])
 
 
 # By hand
@@ -102,48 +85,9 @@ def test_the_learning_curve_area_is_over_the_first_ten_iterations_of_each_task()
     assert measures(*hand(first + second), [[99.0], [50.0, 99.0]])["lca"] == (5.5 + 25) / 2
 
 
-def test_gaps_by_hand() -> None:
-    assert gaps(*hand()) == [
-        Gap(switch=4, task=1, depth=40, lowest_at=2, recovery=4, before=90, length=4),
-        Gap(switch=8, task=1, depth=9, lowest_at=2, recovery=None, before=89, length=4),
-        Gap(switch=8, task=2, depth=20, lowest_at=1, recovery=2, before=80, length=4),
-    ]
-
-
-def test_a_given_tolerance() -> None:
-    found = gaps(*hand(), tolerance=5)
-    assert [gap.recovery for gap in found] == [3, 3, 2]  # at 85, 84 and 75 or more
-    assert [gap.recovery for gap in gaps(*hand(), tolerance=9)] == [3, 0, 2]  # 80 is not below 80
-
-
-def test_a_given_window() -> None:
-    """The lowest point is looked for in it; being back is not."""
-    first = gaps(*hand(), window=1)
-    assert [(gap.depth, gap.lowest_at) for gap in first] == [(20, 1), (1, 1), (20, 1)]
-    assert [gap.recovery for gap in first] == [4, 0, 2]
-    assert gaps(*hand(), window=4) == gaps(*hand())
-
-
-def test_a_task_that_only_rises_has_no_gap() -> None:
-    (gap,) = gaps([1, 1, 2, 2], [[50, NAN], [60, NAN], [61, 5], [70, 6]])
-    assert gap == Gap(switch=2, task=1, depth=0, lowest_at=0, recovery=0, before=60, length=2)
-    found = measures([1, 1, 2, 2], [[50, NAN], [60, NAN], [61, 5], [70, 6]], [[60.0], [70.0, 6.0]])
-    assert (found["gap_area"], found["recovered"], found["wf10"]) == (0, 100, 0)
-
-
-@pytest.mark.parametrize("level", [64.3, 97.8, 33.3])
-def test_a_point_is_a_point_in_single_precision(level: float) -> None:
-    """64.3 - 63.3 is more than 1 there, but one image in a thousand does not change a verdict."""
-    curve = np.array([level, level - 5, level - 1.0, level - 3], np.float32)
-    (gap,) = gaps([1, 2, 2, 2], np.stack([curve, curve], 1))
-    assert gap.recovery == 2
-    (gap,) = gaps([1, 2, 2, 2], np.stack([curve, curve], 1), tolerance=5)
-    assert gap.recovery == 0
-
-
 def test_a_single_task_has_only_what_needs_no_other() -> None:
-    found = measures([1] * 3, [[10.0], [30.0], [20.0]], [[25.0]])
-    there = {key: value for key, value in found.items() if value is not None}
+    values = measures([1] * 3, [[10.0], [30.0], [20.0]], [[25.0]])
+    present = {key: value for key, value in values.items() if value is not None}
     expected = {
         "avg": 25,
         "wc_acc": 20,
@@ -153,7 +97,7 @@ def test_a_single_task_has_only_what_needs_no_other() -> None:
         "wp100": 20,
         "aaa": 20,
     }
-    assert there == expected
+    assert present == expected
     assert gaps([1] * 3, [[10.0], [30.0], [20.0]]) == []
 
 
@@ -209,7 +153,7 @@ def brute_fall(curve: Sequence[float], window: int) -> float:
 
 def brute_gaps(task: Sequence[int], accuracy: np.ndarray) -> list[Gap]:
     """An iteration at a time."""
-    found = []
+    results = []
     for switch in (n for n in range(1, len(task)) if task[n] != task[n - 1]):
         length = sum(t == task[switch] for t in task)
         for i in range(task[switch - 1]):
@@ -222,8 +166,8 @@ def brute_gaps(task: Sequence[int], accuracy: np.ndarray) -> list[Gap]:
                     recovery = None if fell else 0
                 elif fell and recovery is None and now >= before - 1:
                     recovery = n
-            found.append(Gap(switch, i + 1, before - low, lowest, recovery, before, length))
-    return found
+            results.append(Gap(switch, i + 1, before - low, lowest, recovery, before, length))
+    return results
 
 
 def brute_anytime(task: np.ndarray, accuracy: np.ndarray) -> float:
@@ -244,36 +188,36 @@ def same(value: float | None, expected: float | None) -> bool:
 @given(trajectories())
 def test_against_brute_force(case: tuple[np.ndarray, np.ndarray, list[list[float]]]) -> None:
     task, accuracy, final = case
-    found, tasks = measures(*case), accuracy.shape[1]
-    assert list(found) == list(MEASURES)
+    values, tasks = measures(*case), accuracy.shape[1]
+    assert list(values) == list(MEASURES)
     columns = [accuracy[:, i].tolist() for i in range(tasks)]
     for window in (10, 100):
         falls = [brute_fall(column, window) for column in columns]
         rises = [brute_fall([-a for a in column], window) for column in columns]
-        assert same(found[f"wf{window}"], mean(falls))
-        assert same(found[f"wp{window}"], mean(rises))
+        assert same(values[f"wf{window}"], mean(falls))
+        assert same(values[f"wp{window}"], mean(rises))
 
     expected = brute_gaps(task.tolist(), accuracy)
     assert gaps(task, accuracy) == expected
-    assert same(found["gap_depth"], mean([gap.depth for gap in expected]))
+    assert same(values["gap_depth"], mean([gap.depth for gap in expected]))
     back = [gap.length if gap.recovery is None else gap.recovery for gap in expected]
-    assert same(found["recovery"], mean(back))
+    assert same(values["recovery"], mean(back))
 
-    assert same(found["min"], average_minimum_accuracy(task, accuracy))
+    assert same(values["min"], average_minimum_accuracy(task, accuracy))
     if tasks > 1:
         old = accuracy[-1, :-1].mean()
-        assert found["residual"] == pytest.approx(old - found["min"])
-        combined = accuracy[-1, -1] / tasks + (1 - 1 / tasks) * found["min"]
-        assert found["wc_acc"] == pytest.approx(combined)
+        assert values["residual"] == pytest.approx(old - values["min"])
+        combined = accuracy[-1, -1] / tasks + (1 - 1 / tasks) * values["min"]
+        assert values["wc_acc"] == pytest.approx(combined)
         # A-GEM's code takes the largest of a column without its last.
         table = np.array([after + [-NAN] * (tasks - len(after)) for after in final])
-        assert found["forgetting"] == pytest.approx(
+        assert values["forgetting"] == pytest.approx(
             np.mean(np.nanmax(table[:-1, :-1], axis=0) - table[-1, :-1])
         )
-        assert found["forgetting"] >= -found["bwt"] - 1e-9
+        assert values["forgetting"] >= -values["bwt"] - 1e-9
     evaluated = ~np.isnan(accuracy[:, 0])
     if evaluated.all():
-        assert found["aaa"] == pytest.approx(brute_anytime(task, accuracy))
+        assert values["aaa"] == pytest.approx(brute_anytime(task, accuracy))
 
 
 @given(st.lists(st.one_of(st.just(NAN), st.integers(0, 9).map(float)), max_size=30), st.data())
@@ -324,9 +268,9 @@ def test_averages_are_over_iterations_and_not_over_evaluations() -> None:
     #   90, then 50, 60, 80 after iterations 2, 3 and 7 (70 in iteration 5)
     rows = [(1, 90.0, NAN), (2, 50.0, 50.0), (2, 60.0, 60.0)]
     rows += [(2, NAN, NAN)] * 3 + [(2, 80.0, 80.0)]
-    found = measures(*hand(rows), [[90.0], [80.0, 80.0]])
-    assert found["aaa"] == pytest.approx((90 + 50 + 60 + 65 + 70 + 75 + 80) / 7)
-    assert found["gap_area"] == pytest.approx((40 + 30 + 25 + 20 + 15 + 10) / 6)
+    values = measures(*hand(rows), [[90.0], [80.0, 80.0]])
+    assert values["aaa"] == pytest.approx((90 + 50 + 60 + 65 + 70 + 75 + 80) / 7)
+    assert values["gap_area"] == pytest.approx((40 + 30 + 25 + 20 + 15 + 10) / 6)
 
 
 def test_without_the_first_ten_there_is_no_learning_curve_area() -> None:
@@ -346,12 +290,12 @@ def finished() -> Run:
 
 
 def test_a_run_has_its_measures(finished: Run) -> None:
-    found = finished.measures
-    assert list(found) == list(MEASURES)
-    assert None not in found.values()  # three tasks of twelve iterations
-    assert (found["min"], found["avg"]) == pytest.approx((finished.min, finished.avg))
+    values = finished.measures
+    assert list(values) == list(MEASURES)
+    assert None not in values.values()  # three tasks of twelve iterations
+    assert (values["min"], values["avg"]) == pytest.approx((finished.min, finished.avg))
     assert [(gap.switch, gap.task) for gap in finished.gaps] == [(12, 1), (24, 1), (24, 2)]
-    json.dumps([found, [dataclasses.asdict(gap) for gap in finished.gaps]])  # plain numbers
+    json.dumps([values, [dataclasses.asdict(gap) for gap in finished.gaps]])  # plain numbers
 
 
 def test_a_run_made_earlier_has_them_too(finished: Run, tmp_path: Path) -> None:

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 import torch
 from helpers.benchmarks import class_benchmark
-from helpers.training import trained, training_of
+from helpers.training import run_and_resume, trained, training_of
 from torch import nn
 
 from twofold import Benchmark, configure, run
 from twofold.errors import UserError
 from twofold.evaluation.continual import Evaluator
-from twofold.experiments import checkpoints
 from twofold.experiments.foreign import describe
 from twofold.experiments.summary import lowest_table
 from twofold.models import FlatModel
@@ -59,14 +58,8 @@ def test_a_run_goes_on_bitwise(tmp_path):
     untouched, resumed = (
         training_of("er+ema(0.5)", iterations=12, eval_schedule="exact-min") for _ in range(2)
     )
-
-    def every() -> None:
-        if (untouched.task, untouched.n) == (3, 4):
-            checkpoints.write(tmp_path / "checkpoint.pt", untouched.state())
-
-    first = untouched.run(every).curves
-    resumed.restore(checkpoints.read(tmp_path / "checkpoint.pt"))
-    second = resumed.run().curves
+    results = run_and_resume(untouched, resumed, tmp_path / "checkpoint.pt", (3, 4))
+    first, second = (result.curves for result in results)
     assert first.keys() == second.keys()
     for name in first:
         np.testing.assert_array_equal(first[name], second[name], err_msg=name)
@@ -91,8 +84,8 @@ def test_images_are_counted_only_until_it_is_clear(three_of_four: Evaluator) -> 
 
     def images_for(lowest: float) -> tuple[float, int]:
         before = evaluator.checks.images
-        found = evaluator.lowest(torch.tensor([lowest]), lambda logits: logits)
-        return float(found), evaluator.checks.images - before
+        result = evaluator.lowest(torch.tensor([lowest]), lambda logits: logits)
+        return float(result), evaluator.checks.images - before
 
     assert images_for(math.inf) == (75, 40)
     assert images_for(100) == (75, 40)
@@ -102,7 +95,7 @@ def test_images_are_counted_only_until_it_is_clear(three_of_four: Evaluator) -> 
     assert (evaluator.checks.images, evaluator.checks.whole) == (40 + 40 + 30 + 8, 5 * 40)
 
 
-def test_a_loop_of_ones_own_is_refused_in_one_line():
+def test_a_users_loop_is_refused_in_one_line():
     with pytest.raises(UserError, match=r"^exact-min is for twofold's own training: write dense"):
         describe("mine", "idea", 0, own="", schedule="exact-min")
 

@@ -162,8 +162,8 @@ class Remembers(Network):
 
 
 def benchmark(model: type[nn.Module]) -> Benchmark:
-    made = class_benchmark()
-    return Benchmark(**{**vars(made), "model": model})
+    toy = class_benchmark()
+    return Benchmark(**{**vars(toy), "model": model})
 
 
 def flat(model: type[nn.Module]):
@@ -181,8 +181,8 @@ def flat(model: type[nn.Module]):
 
 def curves(model, **options) -> dict[str, np.ndarray]:
     settings = {"batch_size": 16, "memory_per_class": 10, "eval_size": 30}
-    made = run(benchmark(model), options.pop("method", "er"), **settings, **options)
-    return {name: np.asarray(column) for name, column in made.columns.items()}
+    trained_run = run(benchmark(model), options.pop("method", "er"), **settings, **options)
+    return {name: np.asarray(column) for name, column in trained_run.columns.items()}
 
 
 def assert_same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> None:
@@ -224,17 +224,17 @@ def test_evaluation_leaves_no_trace_in_such_a_network():
 
 
 def test_a_sound_network_is_still_folded():
-    made = class_benchmark()
-    config = configure(made, "er", batch_size=16, memory_per_class=10)
-    training = Training(made, *config.make_components(), config)
+    toy = class_benchmark()
+    config = configure(toy, "er", batch_size=16, memory_per_class=10)
+    training = Training(toy, *config.make_components(), config)
     assert not training.net.keeps_state
     assert type(training.evaluator._exact).__name__ == "Checked"
 
 
 def test_a_run_whose_state_no_checkpoint_holds_starts_anew(tmp_path):
     """A checkpoint has no place for a plain number, so none is written."""
-    made, store = benchmark(PlainNumber), Store(tmp_path)
-    config = configure(made, "er", batch_size=16, memory_per_class=10, eval_size=30)
+    toy, store = benchmark(PlainNumber), Store(tmp_path)
+    config = configure(toy, "er", batch_size=16, memory_per_class=10, eval_size=30)
     stopped = []
 
     def stop(progress) -> None:

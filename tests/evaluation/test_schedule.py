@@ -72,12 +72,14 @@ def test_the_text_means_the_same(dense, sparse):
 
 
 def test_a_run_follows_it_in_every_task():
-    made = run(domain_benchmark(), "er", batch_size=16, iterations=12, eval_schedule="dense:3:5")
-    task = made.columns["task"]
+    trained_run = run(
+        domain_benchmark(), "er", batch_size=16, iterations=12, eval_schedule="dense:3:5"
+    )
+    task = trained_run.columns["task"]
     for t in np.unique(task):
-        seen = ~np.isnan(made.accuracy[task == t, 0])
+        seen = ~np.isnan(trained_run.accuracy[task == t, 0])
         assert list(np.flatnonzero(seen) + 1) == [1, 2, 3, 5, 10, 12]
-    assert made.config.eval_schedule == "dense:3:5"
+    assert trained_run.config.eval_schedule == "dense:3:5"
 
 
 def test_fewer_evaluations_change_no_accuracy():

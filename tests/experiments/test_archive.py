@@ -171,9 +171,9 @@ def test_commands_work_on_an_archive(
     for folder in (full, archive):
         file = tmp_path / f"{folder.name}.{'png' if 'figure' in command else 'html'}"
         output = ["-o", file] if command[:6] in ("figure", "report") else []
-        done = twofold(*command.split(), "--runs", folder, *output)
-        text = done.out.replace(str(archive), str(full)).replace("archive.", "full.")
-        assert done.code == 0, done.err
+        result = twofold(*command.split(), "--runs", folder, *output)
+        text = result.out.replace(str(archive), str(full)).replace("archive.", "full.")
+        assert result.code == 0, result.err
         outcomes.append(text)
         if output:
             assert file.stat().st_size > 1000
@@ -205,16 +205,16 @@ def test_nothing_is_trained_into_an_archive(kind: str, archive: Path) -> None:
 
 
 def test_nothing_is_removed_from_an_archive(archive: Path, twofold: Command) -> None:
-    done = twofold("runs", "remove", "--method", "er", "--runs", archive)
-    assert done.code == 2
-    assert "is an archive, from which nothing is removed: export the runs" in one_line(done.err)
+    result = twofold("runs", "remove", "--method", "er", "--runs", archive)
+    assert result.code == 2
+    assert "is an archive, from which nothing is removed: export the runs" in one_line(result.err)
     assert len(Store(archive).runs()) == 7
 
 
 def test_a_store_is_not_exported_into(full: Path, archive: Path, twofold: Command) -> None:
-    done = twofold("runs", "export", "--runs", archive, "--to", full)
-    assert done.code == 2
-    assert "is a run store and not an archive: export to a different" in one_line(done.err)
+    result = twofold("runs", "export", "--runs", archive, "--to", full)
+    assert result.code == 2
+    assert "is a run store and not an archive: export to a different" in one_line(result.err)
 
 
 def test_weights_are_left_out(tmp_path: Path) -> None:
@@ -291,9 +291,9 @@ def test_a_damaged_line_is_noticed_before_anything_is_shown(
     archive: Path, twofold: Command
 ) -> None:
     flip(archive / "runs.jsonl")
-    done = twofold("table", "main", "--runs", archive)
-    assert (done.code, done.out) == (2, "")
-    assert one_line(done.err) == (
+    result = twofold("table", "main", "--runs", archive)
+    assert (result.code, result.out) == (2, "")
+    assert one_line(result.err) == (
         f"{archive / 'runs.jsonl'} is not as it was written: get the archive again"
     )
 
@@ -303,9 +303,9 @@ def test_damaged_curves_are_noticed_by_verify_and_when_they_are_read(
     place: float, full: Path, archive: Path, twofold: Command
 ) -> None:
     flip(archive / "curves.parquet", place)
-    done = twofold("runs", "verify", "--runs", archive)
-    assert done.code == 1
-    assert "0 of 7 runs" in done.out
+    result = twofold("runs", "verify", "--runs", archive)
+    assert result.code == 1
+    assert "0 of 7 runs" in result.out
     originals = {run.name: run for run in Store(full).runs()}
     for run in Store(archive).runs():
         with contextlib.suppress(UserError):
@@ -316,9 +316,9 @@ def test_damaged_curves_are_noticed_by_verify_and_when_they_are_read(
 @pytest.mark.parametrize("name", FILES[:3])
 def test_a_missing_file_is_named(name: str, archive: Path, twofold: Command) -> None:
     (archive / name).unlink()
-    done = twofold("runs", "verify", "--runs", archive)
-    assert done.code == 2
-    assert name in one_line(done.err)
+    result = twofold("runs", "verify", "--runs", archive)
+    assert result.code == 2
+    assert name in one_line(result.err)
 
 
 def test_damage_is_not_copied(archive: Path, tmp_path: Path) -> None:

@@ -26,11 +26,11 @@ def toy(**options) -> Config:
 
 def interrupted(config: Config, store: Store) -> Path:
     """Train the first part of a run; return its checkpoint."""
-    seen = []
+    records = []
 
     def stop(progress) -> None:
-        seen.append(progress)
-        if len(seen) == 20:
+        records.append(progress)
+        if len(records) == 20:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -109,9 +109,11 @@ def test_the_command_says_why_in_one_line(tmp_path, capsys):
     store = Store(tmp_path)
     swap(interrupted(toy(), store), store)
     run_all(toy(), out=tmp_path, progress=False)
-    said = capsys.readouterr().err.strip().splitlines()
-    assert len(said) == 1
-    assert said[0].endswith("(trained from the start: its checkpoint belongs to a different run)")
+    message = capsys.readouterr().err.strip().splitlines()
+    assert len(message) == 1
+    assert message[0].endswith(
+        "(trained from the start: its checkpoint belongs to a different run)"
+    )
 
 
 def test_weights_of_a_refused_checkpoint_are_not_kept(tmp_path):
@@ -194,9 +196,9 @@ def test_a_checkpoint_that_is_a_pipe_is_not_waited_for(undisturbed, tmp_path):
     place = store.folder / ".work" / toy().identity()
     place.mkdir(parents=True)
     os.mkfifo(place / "checkpoint.pt")
-    done: list[Finished] = []
-    thread = threading.Thread(target=lambda: done.append(trained(toy(), store)), daemon=True)
+    result: list[Finished] = []
+    thread = threading.Thread(target=lambda: result.append(trained(toy(), store)), daemon=True)
     thread.start()
     thread.join(30)
-    assert done
-    assert done[0].restarted == "its checkpoint cannot be read"
+    assert result
+    assert result[0].restarted == "its checkpoint cannot be read"

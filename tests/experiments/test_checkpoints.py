@@ -16,7 +16,7 @@ from helpers.benchmarks import class_benchmark
 import twofold
 from twofold import Run, Store
 from twofold.experiments import checkpoints
-from twofold.experiments.store import check
+from twofold.experiments.checksums import check
 from twofold.training import Training
 
 
@@ -50,7 +50,7 @@ def test_two_saves_of_one_run_at_once_are_one_run(made, tmp_path):
     assert list((tmp_path / ".work").iterdir()) == []
 
 
-def test_a_save_leaves_the_place_of_who_makes_the_same_run(made, tmp_path):
+def test_a_save_leaves_the_place_of_a_process_that_trains_the_same_run(made, tmp_path):
     store = Store(tmp_path)
     store.prepare()
     with store.claim(made.config) as work:

@@ -42,8 +42,8 @@ def own(value: float = 0.0, name: str = "mine", **options: object) -> Benchmark:
 def test_runs_on_other_tensors_are_other_runs(tmp_path):
     first = twofold.run(own(0.0), "er", out=tmp_path, **SETTINGS)
     second = twofold.run(own(1.0), "er", out=tmp_path, **SETTINGS)
-    again = twofold.run(own(0.0), "er", out=tmp_path, **SETTINGS)
-    assert first.config.identity() == again.config.identity() != second.config.identity()
+    repeated = twofold.run(own(0.0), "er", out=tmp_path, **SETTINGS)
+    assert first.config.identity() == repeated.config.identity() != second.config.identity()
     assert len(Store(tmp_path).runs()) == 2
 
 
@@ -55,8 +55,8 @@ def test_runs_on_other_tensors_are_other_runs(tmp_path):
     ],
 )
 def test_so_are_those_with_another_length_or_network(options):
-    usual = twofold.configure(own(), "er")
-    assert twofold.configure(own(**options), "er").identity() != usual.identity()
+    default = twofold.configure(own(), "er")
+    assert twofold.configure(own(**options), "er").identity() != default.identity()
 
 
 def test_tensors_with_a_benchmarks_name_are_not_that_benchmark():
@@ -124,14 +124,14 @@ def test_a_plugin_that_defines_nothing_may_do_anything(tmp_path):
 
 @pytest.mark.parametrize("said", [{"tasks": 3}, {"iterations": 2000}, {"iterations": 5000}])
 def test_what_holds_anyway_may_be_said(said):
-    usual = twofold.configure("rotated-mnist", "er")
-    assert twofold.configure("rotated-mnist", "er", **said) == usual
+    default = twofold.configure("rotated-mnist", "er")
+    assert twofold.configure("rotated-mnist", "er", **said) == default
 
 
 @pytest.mark.parametrize("said", [{"tasks": 2}, {"iterations": 1999}])
 def test_what_does_not_makes_another_run(said):
-    usual = twofold.configure("rotated-mnist", "er")
-    assert twofold.configure("rotated-mnist", "er", **said).identity() != usual.identity()
+    default = twofold.configure("rotated-mnist", "er")
+    assert twofold.configure("rotated-mnist", "er", **said).identity() != default.identity()
 
 
 def test_a_plugin_leaves_nothing_beside_it(tmp_path):
@@ -291,20 +291,20 @@ some_methods = st.sampled_from(
 @settings(max_examples=120, deadline=None, derandomize=True)
 def test_a_runs_command_makes_the_same_run(method, given_options):
     config = configure("rotated-mnist", method, **given_options)
-    again = from_command(config.command())
-    assert again.identity() == config.identity()
-    assert again == config
+    second = from_command(config.command())
+    assert second.identity() == config.identity()
+    assert second == config
 
 
 @given(method=some_methods, given_options=some_options)
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_a_configuration_survives_json(method, given_options):
     config = configure("rotated-mnist", method, **given_options)
-    again = Config.stored(json.loads(json.dumps(dataclasses.asdict(config))))
-    assert again.identity() == config.identity()
-    assert again.folder_name() == config.folder_name()
-    assert again.make_components() == config.make_components()
-    assert again == config
+    second = Config.stored(json.loads(json.dumps(dataclasses.asdict(config))))
+    assert second.identity() == config.identity()
+    assert second.folder_name() == config.folder_name()
+    assert second.make_components() == config.make_components()
+    assert second == config
 
 
 @pytest.mark.parametrize(

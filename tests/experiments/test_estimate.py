@@ -20,8 +20,8 @@ from twofold.training import Training
 
 def works(method: str, task: int, batch_norm: bool) -> tuple[float, ...]:
     """Passes, images in them and images without gradients of an iteration, batch size 10."""
-    done = estimate.iteration(*Method.parse(method).make(), task, 10, batch_norm)
-    return done.passes, done.images, done.evaluated
+    result = estimate.iteration(*Method.parse(method).make(), task, 10, batch_norm)
+    return result.passes, result.images, result.evaluated
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ def test_the_images_are_those_that_training_forwards(method: str, batch_norm: bo
         chosen, _ = training._start_task(task)
         training.memory.add(training.objective.end_task(task, chosen))
     _, rows = training._start_task(3)
-    seen: list[int] = []
-    training.net.module.register_forward_hook(lambda net, x, out: seen.append(len(x[0])))
+    records: list[int] = []
+    training.net.module.register_forward_hook(lambda net, x, out: records.append(len(x[0])))
     training._iterate(3, 1, rows)
     passes, images, _ = works(method, 3, batch_norm)
-    assert (len(seen), sum(seen)) == (passes, images)
+    assert (len(records), sum(records)) == (passes, images)
 
 
 SMALL = Sizes(train=105, test=40, classes=5, image=(1, 4, 4))
@@ -103,8 +103,8 @@ SMALL = Sizes(train=105, test=40, classes=5, image=(1, 4, 4))
     ],
 )
 def test_the_work_of_a_run(method: str, options: dict[str, Any], wanted: Load) -> None:
-    usual = {"batch_size": 10, "iterations": 7, "eval_schedule": "every:3", "eval_size": 20}
-    config = configure("rotated-mnist", method, **{**usual, **options})
+    default = {"batch_size": 10, "iterations": 7, "eval_schedule": "every:3", "eval_size": 20}
+    config = configure("rotated-mnist", method, **{**default, **options})
     assert estimate.load_of(config, SMALL, batch_norm=False) == wanted
 
 
@@ -151,7 +151,7 @@ def test_seconds_are_work_at_a_speed(fixed_speed: None) -> None:
     assert Speed(1.0, 0.1, 0.01).seconds(Load(2, 30, 400)) == pytest.approx(2 + 3 + 4)
 
 
-def test_a_benchmark_of_ones_own_says_its_network(fixed_speed: None) -> None:
+def test_a_users_benchmark_names_its_network(fixed_speed: None) -> None:
     """A recipe that builds its benchmark itself need not say it once more."""
 
     class Own(Recipe, name="own"):

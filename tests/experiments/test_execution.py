@@ -46,10 +46,10 @@ def stops() -> Any:
 
     class Stops(Routine, name="stops"):
         task: ClassVar[int | None] = 2
-        made: ClassVar[int] = 0
+        count: ClassVar[int] = 0
 
         def after_step(self, step: Any) -> None:
-            type(self).made += 1
+            type(self).count += 1
             if (step.task, step.iteration) == (self.task, 3):
                 raise KeyboardInterrupt
 
@@ -131,13 +131,13 @@ def test_the_model_predicts_with_the_recorded_accuracy(
 def accuracies(model: nn.Module, toy: Benchmark, tasks: int) -> list[float]:
     """On the whole test sets, among the classes of the tasks so far."""
     seen = sorted({label for task in toy.tasks[:tasks] for label in task.classes})
-    found = []
+    results = []
     for task in toy.tasks[:tasks]:
         batch = toy.test.batch(task.test)
         with torch.no_grad():
             predicted = torch.tensor(seen)[model(batch.x)[:, seen].argmax(1)]
-        found.append(100 * float((predicted == batch.y).float().mean()))
-    return found
+        results.append(100 * float((predicted == batch.y).float().mean()))
+    return results
 
 
 @pytest.mark.parametrize("kept", ["end", "switches"])
@@ -150,9 +150,9 @@ def test_an_interrupted_run_ends_with_the_same_weights(
     stops.task = task
     with pytest.raises(KeyboardInterrupt):
         twofold.run(toy, f"{EMA}+stops", **options)
-    stops.task, stops.made = None, 0
+    stops.task, stops.count = None, 0
     continued = twofold.run(toy, f"{EMA}+stops", **options)
-    assert stops.made == 2 + (4 if task == 1 else 0)
+    assert stops.count == 2 + (4 if task == 1 else 0)
     whole = twofold.run(toy, EMA, keep_weights=kept, **SHORT)
     assert continued.states.keys() == whole.states.keys()
     assert all(same(continued.states[name], whole.states[name]) for name in whole.states)
@@ -215,11 +215,11 @@ def test_a_run_without_the_weights_asked_for_is_trained_again(
 
 def test_a_dry_run_counts_it_as_missing(tmp_path: Path, fixed_speed: None) -> None:
     plugin = str(Path(__file__).parents[1] / "helpers" / "plugin.py")
-    given: dict[str, Any] = {**SHORT, "plugins": [plugin]}
-    twofold.run("toy", "er", out=tmp_path, **given)
-    configs = [configure("toy", "er", keep_weights=kept, **given) for kept in ("none", "end")]
-    done, missing = seconds_left(configs, Store(tmp_path), None)
-    assert done is None
+    options: dict[str, Any] = {**SHORT, "plugins": [plugin]}
+    twofold.run("toy", "er", out=tmp_path, **options)
+    configs = [configure("toy", "er", keep_weights=kept, **options) for kept in ("none", "end")]
+    result, missing = seconds_left(configs, Store(tmp_path), None)
+    assert result is None
     assert missing is not None
 
 
@@ -257,23 +257,25 @@ def source(tmp_path: Path) -> Run:
 def test_a_run_starts_from_these_weights(
     kind: str, source: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    begun: list[State] = []
+    starts: list[State] = []
     original = Training.run
 
     def run(self: Training, *args: Any) -> Any:
-        begun.append(self.net.state())
+        starts.append(self.net.state())
         return original(self, *args)
 
     monkeypatch.setattr(Training, "run", run)
-    given = SOURCES[kind](source)
-    made = twofold.run(class_benchmark(), "er", start_from=given, out=tmp_path / "next", **SHORT)
-    assert same(begun[0], source.weights())
+    start = SOURCES[kind](source)
+    trained_run = twofold.run(
+        class_benchmark(), "er", start_from=start, out=tmp_path / "next", **SHORT
+    )
+    assert same(starts[0], source.weights())
     digest = weights.digest(source.weights())
-    assert made.config.start_digest == digest
-    assert Run.load(made.folder or "").config.start_digest == digest
+    assert trained_run.config.start_digest == digest
+    assert Run.load(trained_run.folder or "").config.start_digest == digest
     plain = configure(class_benchmark(), "er", **SHORT)
     by_run = configure(class_benchmark(), "er", start_from=source, **SHORT)
-    assert made.config.identity() == by_run.identity() != plain.identity()
+    assert trained_run.config.identity() == by_run.identity() != plain.identity()
 
 
 def test_different_weights_make_different_runs(source: Run) -> None:
@@ -355,8 +357,8 @@ def test_the_command_keeps_weights_and_starts_from_them(
     (first,) = run_tiny("er", "--keep-weights", "switches", "--json").objects
     assert same(Run.load(first["folder"]).weights(), trained[0])
     assert same(Run.load(first["folder"]).model().state_dict(), trained[0])
-    (again,) = run_tiny("er", "--keep-weights", "end", "--json").objects
-    assert again["folder"] == first["folder"]
+    (repeated,) = run_tiny("er", "--keep-weights", "end", "--json").objects
+    assert repeated["folder"] == first["folder"]
     options = ("--start-from", first["folder"], "--keep-weights", "end", "--json")
     (second,) = run_tiny("er", *options).objects
     assert second["identity"] != first["identity"]
@@ -367,6 +369,6 @@ def test_the_command_keeps_weights_and_starts_from_them(
     assert len(trained) == 2
     wrong = tmp_path / "wrong.safetensors"
     weights.write(wrong, nn.Linear(3, 4).state_dict())
-    done = run_tiny("er", "--start-from", wrong)
-    assert done.code == 2
-    assert "weights of a different network" in one_line(done.err)
+    result = run_tiny("er", "--start-from", wrong)
+    assert result.code == 2
+    assert "weights of a different network" in one_line(result.err)

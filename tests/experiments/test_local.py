@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -17,6 +16,7 @@ import torch
 from helpers.commandline import Command, Outcome, leftovers, one_line, runs_in, start, tiny
 
 from twofold import Run
+from twofold.experiments import local
 
 Begin = Callable[..., subprocess.Popen[str]]
 
@@ -102,16 +102,16 @@ def until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None
 
 
 def interrupted(running: subprocess.Popen[str]) -> Outcome:
-    """Ctrl-C: the terminal sends SIGINT to every process of the group. All must end at once."""
-    sent = time.monotonic()
+    """Ctrl-C: the terminal sends SIGINT to every process of the group. All must end.
+
+    They do not wait for their work, which takes minutes.
+    """
     os.killpg(running.pid, signal.SIGINT)
     out, err = running.communicate(timeout=30)
-    took = time.monotonic() - sent
     assert running.returncode == 130, err
     assert "Traceback" not in err, err
     assert one_line(err[err.rindex("twofold: ") :])
-    until(lambda: not alive(running.pid), "no worker is left", 2)
-    assert took < 4, "a second or two, and this machine may be busy"
+    until(lambda: not alive(running.pid), "no worker is left", 30)
     return Outcome(130, out, err)
 
 
@@ -169,14 +169,14 @@ def test_interrupt_with_workers(toy: Path, tmp_path: Path, begin: Begin) -> None
 
 
 def test_interrupt_while_workers_start(toy: Path, tmp_path: Path, begin: Begin) -> None:
-    """They take seconds to import torch, and have a Ctrl-C of their own until they refuse it."""
+    """Their server takes seconds to import torch, and would have a Ctrl-C of its own meanwhile."""
     out = tmp_path / "out"
     running = begin(*tiny(toy, out, "er"), "--workers", 2, "--seeds", 2, *LONG)
 
-    def workers() -> int:
-        return sum("spawn_main" in args for args in alive(running.pid))
+    def starts() -> bool:
+        return any("multiprocessing.forkserver" in args for args in alive(running.pid))
 
-    until(lambda: workers() == 2, "both workers are there")
+    until(starts, "the workers' server is there")
     time.sleep(1)
     interrupted(running)
     assert runs_in(out) == []
@@ -188,7 +188,7 @@ def test_complete_runs_need_no_worker(
 ) -> None:
     words = tiny(toy, tmp_path / "out", "er")
     assert twofold(*words).code == 0
-    monkeypatch.setattr(multiprocessing.get_context("spawn"), "Process", None)
+    monkeypatch.setattr(local._Pool, "_hire", None)
     done = twofold(*words)
     assert done.code == 0, done.err
 
@@ -219,7 +219,7 @@ def test_a_worker_ends_with_a_command_that_is_killed(
     running = begin(*tiny(toy, tmp_path / "out", "er+sleeps"), "--plugin", plugin, "--workers", 1)
     until(asleep.exists, "the routine sleeps")
     running.send_signal(word)
-    until(lambda: not alive(running.pid), "no worker is left", 10)
+    until(lambda: not alive(running.pid), "no worker is left", 30)
 
 
 def test_an_error_in_a_users_routine(twofold: Command, toy: Path, tmp_path: Path) -> None:

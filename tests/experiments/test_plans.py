@@ -88,18 +88,18 @@ def test_a_time_that_is_none_is_refused(text: str) -> None:
         seconds_of(text)
 
 
-def test_what_cannot_fit_is_said_in_one_line(twofold: Command, tmp_path: Path) -> None:
+def test_a_plan_that_cannot_fit_is_refused_in_one_line(twofold: Command, tmp_path: Path) -> None:
     study = ("study", "run", "main", "--benchmark", "rotated-mnist", "--out", tmp_path)
-    done = twofold(*study, "--within", "1s", "--dry-run")
-    wrong(done, "nothing fits within 1s: eval_precision auto, eval_schedule", "still takes about")
+    result = twofold(*study, "--within", "1s", "--dry-run")
+    wrong(result, "nothing fits within 1s: eval_precision auto, eval_schedule", "still takes about")
     wrong(twofold(*study, "--within", "0"), "within must be a time such as 90s")
 
 
 def test_a_dry_run_shows_the_plan(twofold: Command, tmp_path: Path) -> None:
     study = ("study", "run", "main", "--benchmark", "rotated-mnist", "--out", tmp_path)
-    done = twofold(*study, "--within", "4h", "--dry-run")
-    assert done.code == 0
-    *larger, chosen = done.err.splitlines()
+    result = twofold(*study, "--within", "4h", "--dry-run")
+    assert result.code == 0
+    *larger, chosen = result.err.splitlines()
     assert "the protocol: MIN and AVG exact" in larger[0]
     assert chosen.startswith("->")
-    assert "to train" in done.out
+    assert "to train" in result.out

@@ -91,22 +91,22 @@ def _values(axes):
 
 
 def test_settings_that_differ_are_in_the_labels() -> None:
-    usual = two_tasks("er", FIRST)
-    assert labels(usual, two_tasks("er", SECOND, seed=152)) == ["er"]
-    assert labels(usual, two_tasks("er", FIRST, lr=0.01)) == ["er, lr 0.1", "er, lr 0.01"]
-    assert labels(usual, two_tasks("er", FIRST, batch_size=10, momentum=0.5)) == [
+    default = two_tasks("er", FIRST)
+    assert labels(default, two_tasks("er", SECOND, seed=152)) == ["er"]
+    assert labels(default, two_tasks("er", FIRST, lr=0.01)) == ["er, lr 0.1", "er, lr 0.01"]
+    assert labels(default, two_tasks("er", FIRST, batch_size=10, momentum=0.5)) == [
         "er, batch 128, momentum 0.9",
         "er, batch 10, momentum 0.5",
     ]
-    assert labels(usual, two_tasks("er", FIRST, memory_grouping="class")) == [
+    assert labels(default, two_tasks("er", FIRST, memory_grouping="class")) == [
         "er, memory grouping class-task",
         "er, memory grouping class",
     ]
 
 
 def test_settings_without_a_value_leave_no_trace_in_the_labels() -> None:
-    usual, short = two_tasks("er", FIRST), two_tasks("er", FIRST, iterations=3)
-    assert labels(usual, short) == ["er", "er, iterations 3"]
+    default, short = two_tasks("er", FIRST), two_tasks("er", FIRST, iterations=3)
+    assert labels(default, short) == ["er", "er, iterations 3"]
 
 
 def test_the_note_has_the_benchmark_and_mode_that_all_share() -> None:

@@ -42,15 +42,15 @@ tasks = 2
 @pytest.fixture
 def trainings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The objectives of all trainings that began, in this process."""
-    begun: list[str] = []
+    starts: list[str] = []
     original = Training.run
 
     def run(self: Training, *args: Any) -> Any:
-        begun.append(self.objective.name)
+        starts.append(self.objective.name)
         return original(self, *args)
 
     monkeypatch.setattr(Training, "run", run)
-    return begun
+    return starts
 
 
 @pytest.fixture
@@ -67,10 +67,10 @@ def stops() -> Iterator[type[Routine]]:
     class Stops(Routine, name="stops"):
         error: ClassVar[BaseException | None] = KeyboardInterrupt()
         at: ClassVar[int] = 2
-        made: ClassVar[list[tuple[int, int]]] = []
+        steps: ClassVar[list[tuple[int, int]]] = []
 
         def after_step(self, step: Any) -> None:
-            self.made.append((step.task, step.iteration))
+            self.steps.append((step.task, step.iteration))
             if self.error is not None and (step.task, step.iteration) == (2, self.at):
                 raise self.error
 
@@ -99,24 +99,24 @@ def test_a_complete_run_is_found_and_not_trained_again(
     tmp_path: Path, trainings: list[str]
 ) -> None:
     first = twofold.run(class_benchmark(), "er", out=tmp_path, **SHORT)
-    again = twofold.run(class_benchmark(), "er", out=str(tmp_path), **SHORT)
+    second = twofold.run(class_benchmark(), "er", out=str(tmp_path), **SHORT)
     assert trainings == ["er"]
-    assert again.folder == first.folder
-    assert again.summary == first.summary
-    assert same_curves(first, again)
+    assert second.folder == first.folder
+    assert second.summary == first.summary
+    assert same_curves(first, second)
 
 
 def test_an_interrupted_run_continues_from_its_checkpoint(tmp_path: Path, stops: Any) -> None:
     toy = class_benchmark()
     with pytest.raises(KeyboardInterrupt):
         twofold.run(toy, "er+stops", out=tmp_path, checkpoint_every=0, **SHORT)
-    assert stops.made == [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2)]
+    assert stops.steps == [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2)]
     assert runs_in(tmp_path) == []
-    stops.made.clear()
+    stops.steps.clear()
     stops.error = None
     continued = twofold.run(toy, "er+stops", out=tmp_path, checkpoint_every=0, **SHORT)
     # The iteration in which it was interrupted has no checkpoint.
-    assert stops.made == [(2, 2), (2, 3), (2, 4)]
+    assert stops.steps == [(2, 2), (2, 3), (2, 4)]
     assert same_curves(continued, twofold.run(toy, "er", **SHORT))
 
 
@@ -199,8 +199,8 @@ def test_text_and_values_are_the_same_run(text: str, value: Any) -> None:
 def test_a_method_as_a_value_is_found_under_its_text(tmp_path: Path, trainings: list[str]) -> None:
     toy = class_benchmark()
     first = twofold.run(toy, Er() + Gem(gamma=0.25), out=tmp_path, **SHORT)
-    again = twofold.run(toy, "er + gem(0.25)", out=tmp_path, **SHORT)
-    assert (first.folder, trainings) == (again.folder, ["er"])
+    second = twofold.run(toy, "er + gem(0.25)", out=tmp_path, **SHORT)
+    assert (first.folder, trainings) == (second.folder, ["er"])
 
 
 # Mistakes
@@ -253,8 +253,8 @@ def test_a_mistake_is_answered_in_one_line(
 
 
 def toy_configs(*methods: str, **options: Any) -> list[twofold.Config]:
-    given = {**SHORT, "plugins": [PLUGIN], **options}
-    return [configure("toy", method, **given) for method in methods]
+    values = {**SHORT, "plugins": [PLUGIN], **options}
+    return [configure("toy", method, **values) for method in methods]
 
 
 def test_runs_come_back_in_the_order_of_the_list(tmp_path: Path, trainings: list[str]) -> None:
@@ -263,8 +263,8 @@ def test_runs_come_back_in_the_order_of_the_list(tmp_path: Path, trainings: list
     assert isinstance(runs, Runs)
     assert [run.config for run in runs] == configs
     assert trainings == ["er", "finetune", "er"]
-    again = twofold.run_all(reversed(configs), out=tmp_path, engine="inline")
-    assert [run.config for run in again] == configs[::-1]
+    second = twofold.run_all(reversed(configs), out=tmp_path, engine="inline")
+    assert [run.config for run in second] == configs[::-1]
     assert len(trainings) == 3
 
 
@@ -297,10 +297,10 @@ def test_workers_train_what_run_finds(tmp_path: Path, trainings: list[str]) -> N
     (config,) = toy_configs("er")
     runs = twofold.run_all([config], out=tmp_path, workers=1)
     assert trainings == []  # in this process
-    found = twofold.run("toy", "er", out=tmp_path, plugins=[PLUGIN], **SHORT)
+    result = twofold.run("toy", "er", out=tmp_path, plugins=[PLUGIN], **SHORT)
     assert trainings == []
-    assert same_curves(found, runs[0])
-    assert same_curves(found, twofold.run(class_benchmark(), "er", **SHORT))
+    assert same_curves(result, runs[0])
+    assert same_curves(result, twofold.run(class_benchmark(), "er", **SHORT))
 
 
 def test_own_tensors_are_trained_in_this_process(tmp_path: Path, trainings: list[str]) -> None:
@@ -318,8 +318,8 @@ def test_failures_are_named_and_stop_nothing(engine: Any, tmp_path: Path) -> Non
     assert runs.failures == {
         configs[0].folder_name(): "ZeroDivisionError: broken on purpose",
     }
-    again = twofold.run_all(configs[1:], out=tmp_path, engine="inline")
-    assert again.failures == {}
+    second = twofold.run_all(configs[1:], out=tmp_path, engine="inline")
+    assert second.failures == {}
 
 
 def test_a_mistake_in_one_run_ends_all(tmp_path: Path) -> None:

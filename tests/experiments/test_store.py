@@ -15,7 +15,7 @@ from helpers.runs import curve_run, gap_accuracies
 
 from twofold import Config, Run, Store, UserError
 from twofold.experiments import files, store, weights
-from twofold.experiments.store import DamagedRunError, check
+from twofold.experiments.checksums import DamagedRunError, check
 from twofold.options import options
 
 STATE = {"fc.weight": torch.arange(6.0).reshape(2, 3), "fc.bias": torch.zeros(2)}
@@ -28,8 +28,8 @@ def run_with(avg: float, seed: int = 142, **options: object) -> Run:
 
 def whole(folder: Path) -> list[float]:
     """The AVG of every run in a store, after all of it was read and compared."""
-    found = Store(folder)
-    runs = found.runs()
+    store = Store(folder)
+    runs = store.runs()
     for run in runs:
         assert run.folder is not None
         check(run.folder)
@@ -56,16 +56,16 @@ def test_a_run_that_is_replaced_is_there_whenever_the_process_is_killed(
         shutil.copytree(template, place)
         return lambda: Store(place).save(run_with(20), {"end": STATE}), place
 
-    found = []
+    results = []
     for _ in every_crash(prepare):
         assert Store(place).find(run_with(10).config) is not None
-        found += whole(place)
+        results += whole(place)
         Store(place).save(run_with(30))
         assert whole(place) == [30]
-    assert found[0] == 10
-    assert found[-1] == 20
-    assert len(found) > 10
-    assert found == sorted(found)
+    assert results[0] == 10
+    assert results[-1] == 20
+    assert len(results) > 10
+    assert results == sorted(results)
 
 
 def can_swap(folder: Path) -> bool:
@@ -100,31 +100,31 @@ def test_the_same_run_under_two_profiles_is_one_run(tmp_path: Path) -> None:
     run = run_with(10)
     renamed = dataclasses.replace(run, config=dataclasses.replace(run.config, profile="other"))
     assert runs.save(run) != runs.save(renamed)
-    assert [found.config.profile for found in runs.runs()] == ["other"]
+    assert [result.config.profile for result in runs.runs()] == ["other"]
 
 
 def test_files_and_folders_are_synced_before_the_rename(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done: list[str] = []
+    result: list[str] = []
     fsync, rename = os.fsync, Path.rename
 
     def note_sync(descriptor: int) -> None:
-        done.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        result.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
         fsync(descriptor)
 
     def note_rename(path: Path, to: Path) -> Path:
-        done.append(f"rename to {to.name}")
+        result.append(f"rename to {to.name}")
         return rename(path, to)
 
     monkeypatch.setattr(os, "fsync", note_sync)
     monkeypatch.setattr(Path, "rename", note_rename)
     folder = Store(tmp_path).save(run_with(10), {"end": STATE})
-    renamed = done.index(f"rename to {folder.name}")
+    renamed = result.index(f"rename to {folder.name}")
     written = {"config.json", "summary.json", "curves.parquet", "checksums.json"}
-    assert {*written, "end.safetensors", "weights"} <= {*done[:renamed]}
-    assert done[renamed - 1].startswith(f".{folder.name[-10:]}-")
-    assert done[renamed + 1] == tmp_path.name
+    assert {*written, "end.safetensors", "weights"} <= {*result[:renamed]}
+    assert result[renamed - 1].startswith(f".{folder.name[-10:]}-")
+    assert result[renamed + 1] == tmp_path.name
 
 
 # Weights in a run's folder

@@ -19,8 +19,8 @@ from twofold.experiments.config import configure
 
 def test_a_file_is_the_product_of_its_values(written: Any) -> None:
     study = studies.load(written(STUDY))
-    made = [(c.method, c.lr, c.seed, c.iterations, c.batch_size) for c in study.configs()]
-    assert made == [
+    result = [(c.method, c.lr, c.seed, c.iterations, c.batch_size) for c in study.configs()]
+    assert result == [
         (method, lr, seed, 3, 128)
         for method in ("er", "er+gem")
         for lr in (0.1, 1.0)
@@ -46,8 +46,8 @@ def test_every_option_of_a_run_can_be_said(written: Any) -> None:
     keep_weights = "end"
     device = "cpu"
     """
-    (made,) = studies.load(written(text)).configs()
-    assert made == configure(
+    (result,) = studies.load(written(text)).configs()
+    assert result == configure(
         "split-cifar100", "bic", mode="online", profile="published", tasks=2,
         eval_schedule="every:4", eval_size=5, memory_per_class=6, memory_grouping="class",
         whitening="train", momentum=0, keep_weights="end",
@@ -136,9 +136,9 @@ def test_a_mistake_in_a_file_is_told_before_anything_runs(
     old, arrow, new = change.partition(" -> ")
     assert not arrow or old in STUDY
     file = written(STUDY.replace(old, new) if arrow else change)
-    done = twofold("study", "run", file, "--out", tmp_path / "out")
-    assert (done.code, done.out) == (2, "")
-    message = one_line(done.err)
+    result = twofold("study", "run", file, "--out", tmp_path / "out")
+    assert (result.code, result.out) == (2, "")
+    message = one_line(result.err)
     for word in (file, *named):
         assert word in message
     assert not (tmp_path / "out").exists()
@@ -162,9 +162,9 @@ def test_a_mistake_in_the_second_grid_is_found_there(written: Any) -> None:
 def test_a_study_that_is_not_there(
     action: str, study: str, named: tuple[str, ...], twofold: Command
 ) -> None:
-    done = twofold("study", action, study)
-    assert done.code == 2
-    assert all(word in one_line(done.err) for word in named)
+    result = twofold("study", action, study)
+    assert result.code == 2
+    assert all(word in one_line(result.err) for word in named)
 
 
 def test_a_file_that_is_not_text(tmp_path: Path, twofold: Command) -> None:

@@ -21,7 +21,7 @@ import pytest
 import torch
 from helpers.benchmarks import class_benchmark, domain_benchmark
 
-import twofold
+from twofold import Run, Store, configure, run
 from twofold.errors import UserError
 from twofold.experiments import checkpoints
 from twofold.method import Method
@@ -46,6 +46,10 @@ FAMILIES = [
 
 def command(*words: object) -> list[str]:
     return [sys.executable, "-m", "twofold", *map(str, words)]
+
+
+def train_toy(out: Path | None = None) -> Run:
+    return run(class_benchmark(), "er", batch_size=10, out=out)
 
 
 def toy_run(methods: list[str], out: Path, *more: object) -> list[str]:
@@ -155,9 +159,8 @@ def test_a_killed_command_goes_on_from_its_checkpoint(tmp_path):
     assert finish(words).returncode == 0
     made = len(diary.read_text().splitlines())
     assert made - 36 in (0, 1), "at most the iteration it was killed in is made again"
-    (run,) = twofold.Store(out).runs()
-    plain = twofold.run(class_benchmark(), "er", batch_size=10)
-    assert same(run.columns, plain.columns)
+    (run,) = Store(out).runs()
+    assert same(run.columns, train_toy().columns)
 
 
 def test_two_commands_at_once_share_the_work(tmp_path):
@@ -167,7 +170,7 @@ def test_two_commands_at_once_share_the_work(tmp_path):
     both = [start(words), start(words)]
     results = [process.communicate(timeout=120) for process in both]
     assert [process.returncode for process in both] == [0, 0], results
-    assert len(twofold.Store(out).runs()) == 4
+    assert len(Store(out).runs()) == 4
     lines = diary.read_text().splitlines()
     assert len(lines) == 4 * 36  # each run was made once
     assert len({line.split()[0] for line in lines}) == 2  # and both processes took part
@@ -175,8 +178,8 @@ def test_two_commands_at_once_share_the_work(tmp_path):
 
 def test_the_claim_of_a_dead_process_is_taken_over(tmp_path):
     out = tmp_path / "runs"
-    config = twofold.configure("toy", "er", batch_size=10, plugins=[str(PLUGIN)])
-    store = twofold.Store(out)
+    config = configure("toy", "er", batch_size=10, plugins=[str(PLUGIN)])
+    store = Store(out)
     store.prepare()
     fork = multiprocessing.get_context("fork")
     ours, theirs = fork.Pipe()
@@ -202,8 +205,8 @@ def test_a_worker_that_dies_once_costs_one_retry(tmp_path):
     done = finish(toy_run([f"er+deadly(once={once})"], out, "--json", "--checkpoint-every", 0))
     assert done.returncode == 0, done.stderr
     assert "trying once more" in done.stderr
-    (run,) = twofold.Store(out).runs()
-    assert same(run.columns, twofold.run(class_benchmark(), "er", batch_size=10).columns)
+    (run,) = Store(out).runs()
+    assert same(run.columns, train_toy().columns)
 
 
 def test_a_worker_that_keeps_dying_is_reported_and_the_rest_goes_on(tmp_path):
@@ -245,19 +248,20 @@ def fill(path: Path) -> None:
             return
 
 
-def test_a_full_disk_stops_the_work_and_leaves_the_store_sound(small_disk):
+def test_a_full_disk_stops_the_work_and_leaves_the_store_sound(small_disk, twofold):
     out = small_disk / "runs"
-    assert finish(toy_run(["er"], out)).returncode == 0
+    train_toy(out)
     filler = small_disk / "filler"
     fill(filler)
-    done = finish(toy_run(["er", "er+gem"], out))
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].endswith("is full: make room, then go on")
-    assert "Traceback" not in done.stderr
-    assert finish(command("runs", "verify", "--runs", out)).returncode == 0
+    words = toy_run(["er+gem"], out)
+    process = finish(words)
+    assert process.returncode == 2
+    assert process.stderr.splitlines()[-1].endswith("is full: make room, then go on")
+    assert "Traceback" not in process.stderr
+    assert twofold("runs", "verify", "--runs", out).code == 0
     filler.unlink()
-    assert finish(toy_run(["er", "er+gem"], out)).returncode == 0
-    assert len(twofold.Store(out).runs()) == 2
+    assert finish(words).returncode == 0
+    assert len(Store(out).runs()) == 2
 
 
 DAMAGES = {
@@ -280,22 +284,24 @@ def _flip(path: Path) -> None:
 @pytest.fixture(scope="module")
 def finished_store(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("finished") / "runs"
-    assert finish(toy_run(["er"], out)).returncode == 0
+    train_toy(out)
     return out
 
 
 @pytest.mark.parametrize("kind", DAMAGES)
-def test_a_damaged_run_is_set_aside_and_never_read_as_a_result(kind, finished_store, tmp_path):
+def test_a_damaged_run_is_set_aside_and_never_read_as_a_result(
+    kind, finished_store, tmp_path, twofold
+):
     out = tmp_path / "runs"
     shutil.copytree(finished_store, out)
-    store = twofold.Store(out)
+    store = Store(out)
     (folder,) = store.folders()
     whole = store.runs()[0]
     assert len(whole.columns) > 0  # which reads them, before it is too late
     DAMAGES[kind](folder)
-    verified = finish(command("runs", "verify", "--runs", out))
-    assert verified.returncode == 1
-    assert folder.name in verified.stdout
+    outcome = twofold("runs", "verify", "--runs", out)
+    assert outcome.code == 1
+    assert folder.name in outcome.out
     assert store.runs() == []
     assert store.find(whole.config) is None
     assert not folder.exists()
@@ -304,29 +310,27 @@ def test_a_damaged_run_is_set_aside_and_never_read_as_a_result(kind, finished_st
     assert len(store.runs()) == 1
 
 
-def test_a_damaged_run_is_made_again(finished_store, tmp_path):
+def test_a_damaged_run_is_trained_again(finished_store, tmp_path):
     out = tmp_path / "runs"
     shutil.copytree(finished_store, out)
-    (folder,) = twofold.Store(out).folders()
-    original = twofold.Store(out).runs()[0]
+    (folder,) = Store(out).folders()
+    original = Store(out).runs()[0]
     assert len(original.columns) > 0
     _flip(folder / "curves.parquet")
-    done = finish(toy_run(["er"], out))
-    assert done.returncode == 0
-    assert "already" not in done.stderr
-    assert same(twofold.Store(out).runs()[0].columns, original.columns)
+    assert same(train_toy(out).columns, original.columns)
+    assert same(Store(out).runs()[0].columns, original.columns)
+    assert list((out / ".damaged").glob(f"{folder.name}*"))
 
 
 def test_a_store_of_a_newer_version_is_left_alone(tmp_path):
     (tmp_path / "store.json").write_text('{"format": 99}')
-    done = finish(toy_run(["er"], tmp_path))
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert "newer" in done.stderr
+    with pytest.raises(UserError, match="newer"):
+        train_toy(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["store.json"]
 
 
 def test_the_frame_holds_all_curves(finished_store):
-    frame = twofold.Store(finished_store).frame()
+    frame = Store(finished_store).frame()
     assert len(frame) == 36
     columns = {"run", "method", "seed", "task", "accuracy_1", "accuracy_3", "projected",
                "norm_ratio", "loss_new", "loss_old"}  # fmt: skip
@@ -348,10 +352,9 @@ def test_runs_go_to_the_devices_given_in_turn(tmp_path):
     diary = tmp_path / "diary"
     method = f"er+slow(seconds=0.02,diary={diary})"
     configs = [
-        twofold.configure("toy", method, batch_size=10, seed=seed, plugins=[str(PLUGIN)])
-        for seed in (1, 2)
+        configure("toy", method, batch_size=10, seed=seed, plugins=[str(PLUGIN)]) for seed in (1, 2)
     ]
-    store, watch = twofold.Store(tmp_path / "runs"), Watch()
+    store, watch = Store(tmp_path / "runs"), Watch()
     store.prepare()
     LocalEngine(devices=["cpu", "cpu:0"]).run(configs, store, None, watch)
     assert sorted(index for word, index in watch.heard if word == "finished") == [0, 1]
@@ -361,8 +364,8 @@ def test_runs_go_to_the_devices_given_in_turn(tmp_path):
 
 @pytest.mark.parametrize("name", ["a/b", "../up", ".hidden", "two words", "ünï"])
 def test_a_run_of_any_benchmark_can_be_saved(name, tmp_path):
-    store, toy = twofold.Store(tmp_path / "runs"), dataclasses.replace(class_benchmark(), name=name)
-    made = twofold.run(toy, "er", batch_size=10, iterations=2, tasks=2, out=store.folder)
+    store, toy = Store(tmp_path / "runs"), dataclasses.replace(class_benchmark(), name=name)
+    made = run(toy, "er", batch_size=10, iterations=2, tasks=2, out=store.folder)
     (found,) = store.runs()
     assert found.config.benchmark == name
     assert found.min == made.min
@@ -372,5 +375,5 @@ def test_a_run_of_any_benchmark_can_be_saved(name, tmp_path):
 def test_a_benchmark_with_a_name_that_cannot_be_shown_is_refused_before_training(tmp_path):
     toy = dataclasses.replace(class_benchmark(), name="\x00")
     with pytest.raises(UserError, match="benchmark must be printable text"):
-        twofold.run(toy, "er", batch_size=10, out=tmp_path / "runs")
+        run(toy, "er", batch_size=10, out=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()

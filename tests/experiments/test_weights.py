@@ -38,12 +38,12 @@ STATES = {
 def test_every_bit_comes_back(kind: str, tmp_path: Path) -> None:
     path, state = tmp_path / "end.safetensors", STATES[kind]
     weights.write(path, state)
-    found = weights.read(path)
-    assert found.keys() == state.keys()
+    result = weights.read(path)
+    assert result.keys() == state.keys()
     for name, value in state.items():
-        assert found[name].dtype == value.dtype
-        assert found[name].shape == value.shape
-    assert weights.digest(path) == weights.digest(found) == weights.digest(state)
+        assert result[name].dtype == value.dtype
+        assert result[name].shape == value.shape
+    assert weights.digest(path) == weights.digest(result) == weights.digest(state)
     assert [file.name for file in tmp_path.iterdir()] == ["end.safetensors"]
 
 
@@ -126,7 +126,7 @@ def test_a_run_without_weights_tells_how_to_keep_them(tmp_path: Path) -> None:
                 ask()
 
 
-def test_a_run_on_ones_own_tensors_needs_the_network() -> None:
+def test_a_run_on_a_users_tensors_needs_the_network() -> None:
     benchmark = class_benchmark()
     run = twofold.run(benchmark, "er", batch_size=10, iterations=2, tasks=2)
     trained = benchmark.model()

@@ -18,11 +18,11 @@ FLAGS = [
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     named = os.environ.get("TWOFOLD_BROWSER")
-    found = named or shutil.which("chromium") or shutil.which("chromium-browser")
-    if not found:
+    result = named or shutil.which("chromium") or shutil.which("chromium-browser")
+    if not result:
         pytest.skip("no Chromium: install Debian's chromium, or name a browser in $TWOFOLD_BROWSER")
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=found, args=FLAGS)
+        launched = started.chromium.launch(executable_path=result, args=FLAGS)
         yield launched
         launched.close()

@@ -17,7 +17,7 @@ def run_script(title: str, folder: Path) -> float:
     code = re.findall(rf"^## {title}\n.*?^```python\n(.*?)^```", text, re.M | re.S)[0]
     assert len(code.splitlines()) < 40
     (folder / "script.py").write_text(code)
-    said = io.StringIO()
-    with contextlib.chdir(folder), contextlib.redirect_stdout(said):
+    output = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(output):
         runpy.run_path("script.py", run_name="__main__")
-    return float(said.getvalue().split()[-1])
+    return float(output.getvalue().split()[-1])

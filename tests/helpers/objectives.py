@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from helpers.benchmarks import class_benchmark
 from twofold.benchmarks import Benchmark
 from twofold.objectives import Draw, Objective, Term
+from twofold.results import Result
 from twofold.settings import Settings
-from twofold.training import Result, Training
+from twofold.training import Training
 
 CLASSES, OUTPUTS = 3, 9  # of a task; of all three tasks
 

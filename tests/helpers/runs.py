@@ -25,7 +25,7 @@ def example_run(config: Config, accuracies: Any = None, **entries: Any) -> Run:
     entries: of the summary, instead of what follows from the curves.
     """
     columns: dict[str, Any] = {"task": np.ones(1)}
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if accuracies is not None:
         table = np.array(accuracies, np.float32).T
         length, tasks = table.shape
@@ -35,7 +35,7 @@ def example_run(config: Config, accuracies: Any = None, **entries: Any) -> Run:
         columns["projected"] = np.zeros(length, np.float32)
         ends = [table[task == k + 1][-1, : k + 1].tolist() for k in range(tasks)]
         minima = minimum_accuracies(task, table)
-        found = {
+        result = {
             "min": float(minima.mean()) if len(minima) else None,
             "avg": float(np.mean(ends[-1])),
             "minimum_of_task": minima.tolist(),
@@ -45,7 +45,7 @@ def example_run(config: Config, accuracies: Any = None, **entries: Any) -> Run:
     summary = {
         "identity": config.identity(),
         **{name: getattr(config, name) for name in NAMING},
-        **found,
+        **result,
         "diverged": False,
         "projected": 0.0,
         "seconds": {"training": 1.0, "evaluation": 1.0},

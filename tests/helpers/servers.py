@@ -41,8 +41,8 @@ class _QuietServer(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         owner: Server = self.server.owner  # type: ignore[attr-defined]
-        name, wanted = self.path.lstrip("/"), self.headers.get("Range")
-        owner.asked.append((name, wanted))
+        name, requested = self.path.lstrip("/"), self.headers.get("Range")
+        owner.asked.append((name, requested))
         if owner.behaviour == "mute":
             time.sleep(5)
             return
@@ -56,8 +56,8 @@ class _Handler(BaseHTTPRequestHandler):
         if owner.behaviour == "wrong":
             body = bytes(byte ^ 1 for byte in body)
         start = 0
-        if wanted and owner.behaviour != "whole":
-            start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1])  # type: ignore[index]
+        if requested and owner.behaviour != "whole":
+            start = int(re.fullmatch(r"bytes=(\d+)-", requested)[1])  # type: ignore[index]
             if start >= len(body):
                 self.send_error(416)
                 return
@@ -65,8 +65,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(206 if start else 200)
         self.send_header("Content-Length", str(len(rest)))
         if start:
-            said = start + 1 if owner.behaviour == "shifted" else start
-            self.send_header("Content-Range", f"bytes {said}-{len(body) - 1}/{len(body)}")
+            output = start + 1 if owner.behaviour == "shifted" else start
+            self.send_header("Content-Range", f"bytes {output}-{len(body) - 1}/{len(body)}")
         self.end_headers()
         self.wfile.write(rest[: len(rest) // 2] if owner.behaviour == "cut" else rest)
 

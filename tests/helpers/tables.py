@@ -19,7 +19,7 @@ from twofold.report.tables.model import Number
 
 def number(table: StudyTable, method: str, metric: str = "min", **where: Any) -> Number:
     """The one number of a method and metric, at this benchmark, mode, lr or batch size."""
-    (found,) = [
+    (result,) = [
         n
         for n in table.numbers()
         if (n.method, n.metric.key) == (method, metric)
@@ -28,7 +28,7 @@ def number(table: StudyTable, method: str, metric: str = "min", **where: Any) ->
             for k, v in where.items()
         )
     ]
-    return found
+    return result
 
 
 def rows(text: str) -> list[list[str]]:
@@ -64,7 +64,7 @@ def papers_grid() -> list[Group]:
     return groups(runs)
 
 
-# What is bold in the printed main table: a letter a method in the order of the columns, x for bold.
+# Bold numbers of the printed main table: a letter per method, in the order of columns; x is bold.
 PRINTED_BOLD = {
     ("rotated-mnist", "offline", "min"): ".x. xxx",
     ("rotated-mnist", "offline", "avg"): ".x. .x.",
@@ -93,6 +93,6 @@ TIMED = {"benchmark": "split-cifar100", "mode": "online", "eval_schedule": "ever
 
 
 def timed(method: str, *seconds: float, **options: Any) -> list[Run]:
-    wanted = {**TIMED, **options}
+    expected = {**TIMED, **options}
     pairs = zip((142, 152, 162, 172, 182), seconds, strict=False)
-    return [scored_run(method, seed=seed, seconds=each, **wanted) for seed, each in pairs]
+    return [scored_run(method, seed=seed, seconds=each, **expected) for seed, each in pairs]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from helpers.benchmarks import class_benchmark
 from twofold import Benchmark
+from twofold.experiments import checkpoints
 from twofold.method import Method
 from twofold.models import FlatModel
+from twofold.results import Result
 from twofold.routines import Routine, Step
 from twofold.settings import Settings
-from twofold.training import Result, Training
+from twofold.training import Training
 
 ITERATIONS = 6  # per task
 
@@ -31,6 +34,20 @@ def trained(method: str, *more: Routine, **options: Any) -> tuple[Training, Resu
     """Train a method to its end, with the options of `training_of`."""
     training = training_of(method, *more, **options)
     return training, training.run()
+
+
+def run_and_resume(
+    untouched: Training, resumed: Training, file: Path, place: tuple[int, int] = (2, 2)
+) -> tuple[Result, Result]:
+    """Train to the end, and once more from a checkpoint at a place (task and iteration)."""
+
+    def every() -> None:
+        if (untouched.task, untouched.n) == place:
+            checkpoints.write(file, untouched.state())
+
+    first = untouched.run(every)
+    resumed.restore(checkpoints.read(file))
+    return first, resumed.run()
 
 
 class Recorder(Routine):

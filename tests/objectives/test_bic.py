@@ -90,8 +90,8 @@ def test_bic_never_trains_on_what_validates():
     seen, held_out = np.concatenate(bic.seen), np.concatenate(bic.validating)
     assert len(held_out) == 3 * CLASSES * 2
     assert not np.intersect1d(seen, held_out).size
-    everything = np.concatenate([task.train for task in training.benchmark.tasks])
-    assert np.array_equal(np.setdiff1d(everything, seen), np.sort(held_out))  # the rest is used
+    all_rows = np.concatenate([task.train for task in training.benchmark.tasks])
+    assert np.array_equal(np.setdiff1d(all_rows, seen), np.sort(held_out))  # the rest is used
 
 
 @pytest.mark.parametrize("task", [2, 3])
@@ -138,15 +138,15 @@ def test_bic_in_the_first_task_is_cross_entropy():
 
 def accuracies(training: Training, correction: np.ndarray | None) -> list[float]:
     """Of the network as it is now on the first two tasks, from corrected logits."""
-    found = []
+    results = []
     for task in training.benchmark.tasks[:2]:
         batch = training.benchmark.test.batch(task.test)
         with torch.no_grad():
             q = training.net.copy()(batch.x)
         if correction is not None:
             q[:, columns(2)] = float(correction[0]) * q[:, columns(2)] + float(correction[1])
-        found.append(100 * float((q.argmax(1) == batch.y).float().mean()))
-    return found
+        results.append(100 * float((q.argmax(1) == batch.y).float().mean()))
+    return results
 
 
 def test_bic_is_evaluated_by_corrected_logits():
@@ -158,7 +158,7 @@ def test_bic_is_evaluated_by_corrected_logits():
     assert result.task_ends[-1] != pytest.approx(accuracies(training, None))
 
 
-def test_bic_validates_with_one_pass_over_the_held_out_images_an_evaluation():
+def test_bic_validates_with_one_pass_over_the_held_out_images_per_evaluation():
     def evaluated_images(objective: Objective) -> int:
         settings = Settings(lr=0.05, batch_size=10, seed=0, iterations=4, memory_per_class=20)
         training = Training(class_benchmark(), objective, [], settings)

@@ -32,17 +32,17 @@ def problem(seed: int, scale: float):
 
 @pytest.mark.parametrize(("scale", "seed"), [(1e8, 12), (1e8, 20), (1e10, 20), (1e10, 22)])
 def test_the_fit_ends_with_an_older_scipy(older_scipy, scale, seed):
-    usual = signal.signal(signal.SIGALRM, late)
+    default = signal.signal(signal.SIGALRM, late)
     signal.alarm(30)
     try:
         assert np.isfinite(fit_bias(*problem(seed, scale))).all()
     finally:
         signal.alarm(0)
-        signal.signal(signal.SIGALRM, usual)
+        signal.signal(signal.SIGALRM, default)
 
 
 def test_both_ways_find_the_same(monkeypatch):
     expected = [fit_bias(*problem(seed, 3.0)) for seed in range(20)]
     monkeypatch.setattr(bounded.scipy, "__version__", "1.11.4")
-    found = [fit_bias(*problem(seed, 3.0)) for seed in range(20)]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    result = [fit_bias(*problem(seed, 3.0)) for seed in range(20)]
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-9)

@@ -127,7 +127,7 @@ def call(toy: Path, tmp_path: Path) -> Callable[..., list[Outcome]]:
 
     def run(*commands: str) -> list[Outcome]:
         words = json.dumps([shlex.split(command) for command in commands])
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", SCRIPT, words],
             cwd=tmp_path,
             env=env,
@@ -135,8 +135,8 @@ def call(toy: Path, tmp_path: Path) -> Callable[..., list[Outcome]]:
             text=True,
             timeout=120,
         )
-        assert done.returncode == 0, done.stderr
-        return [Outcome(*each) for each in json.loads(done.stdout.splitlines()[-1])]
+        assert process.returncode == 0, process.stderr
+        return [Outcome(*each) for each in json.loads(process.stdout.splitlines()[-1])]
 
     return run
 

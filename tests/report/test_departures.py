@@ -40,8 +40,8 @@ def test_the_table_says_what_they_are() -> None:
 
 
 def test_csv_and_json_have_it_in_full() -> None:
-    found = made_effects()
-    records = list(csv.DictReader(io.StringIO(render(found, "csv"))))
-    assert [record["effect"] for record in records] == [str(each.effect) for each in found]
+    all_effects = made_effects()
+    records = list(csv.DictReader(io.StringIO(render(all_effects, "csv"))))
+    assert [record["effect"] for record in records] == [str(each.effect) for each in all_effects]
     assert records[0]["commands"].count("twofold run rotated-mnist er") == 2
-    assert json.loads(render(found, "json"))[0]["departures"] == ["D1"]
+    assert json.loads(render(all_effects, "json"))[0]["departures"] == ["D1"]

@@ -23,13 +23,13 @@ def run(method: str, **options):
 
 
 def test_a_long_chain_runs_and_is_written_as_it_is_read():
-    made = twofold.run(class_benchmark(), LONG_CHAIN, batch_size=8, iterations=6)
-    assert made.config.method == "er+gem(gamma=0.1)+clip+warmup+ema"
+    trained_run = twofold.run(class_benchmark(), LONG_CHAIN, batch_size=8, iterations=6)
+    assert trained_run.config.method == "er+gem(gamma=0.1)+clip+warmup+ema"
     assert twofold.configure("rotated-mnist", LONG_CHAIN).identity() == (
-        twofold.configure("rotated-mnist", made.config.method).identity()
+        twofold.configure("rotated-mnist", trained_run.config.method).identity()
     )
-    assert {"raw_accuracy_1", "projected", "norm_ratio"} <= made.columns.keys()
-    assert np.isfinite(made.columns["loss"]).all()
+    assert {"raw_accuracy_1", "projected", "norm_ratio"} <= trained_run.columns.keys()
+    assert np.isfinite(trained_run.columns["loss"]).all()
 
 
 def test_order_is_meaning():
@@ -105,13 +105,13 @@ def test_what_is_asked_for_is_there_from_the_second_task_on(method):
 
 @pytest.mark.parametrize("needs", [Needs.NOTHING, *Needs])
 def test_what_is_not_asked_for_is_not_there(needs):
-    seen: list[tuple[bool, ...]] = []
+    records: list[tuple[bool, ...]] = []
 
     class Asks(Routine):
         def direct(self, g, step):
             if step.task > 1:
                 given = (step.old, step.old_loss, step.references, step.memory, step.gradient_at)
-                seen.append(tuple(part is not None for part in given))
+                records.append(tuple(part is not None for part in given))
             return g
 
     Asks.needs = needs
@@ -119,13 +119,13 @@ def test_what_is_not_asked_for_is_not_there(needs):
     settings = Settings(lr=0.02, batch_size=B, seed=0, iterations=2)
     Training(class_benchmark(), objective, [Asks()], settings).run()
     old, per_task = needs in (Needs.OLD, Needs.FROZEN_OLD), needs == Needs.PER_TASK
-    assert set(seen) == {
+    assert set(records) == {
         (old, old, per_task, needs == Needs.MEMORY, needs == Needs.ELSEWHERE),
     }
 
 
 def test_a_routine_may_draw_from_the_memory_and_for_itself():
-    seen: dict[tuple[int, int], tuple[list[int], int]] = {}
+    records: dict[tuple[int, int], tuple[list[int], int]] = {}
 
     class Draws(Routine):
         needs = Needs.MEMORY
@@ -133,16 +133,16 @@ def test_a_routine_may_draw_from_the_memory_and_for_itself():
         def direct(self, g, step):
             if step.memory is not None:
                 rows = step.memory(5).rows.tolist()
-                seen[step.task, step.iteration] = rows, int(step.random().integers(10**9))
+                records[step.task, step.iteration] = rows, int(step.random().integers(10**9))
             return g
 
     def run(seed: int):
-        seen.clear()
+        records.clear()
         objective, _ = Method.parse("finetune").make()
         settings = Settings(lr=0.02, batch_size=B, seed=seed, iterations=2)
         training = Training(class_benchmark(), objective, [Draws()], settings)
         training.run()
-        return training, dict(seen)
+        return training, dict(records)
 
     training, first = run(0)
     assert list(first) == [(2, 1), (2, 2), (3, 1), (3, 2)]
@@ -200,8 +200,8 @@ def test_routines_of_a_chain_act_in_the_order_written():
 
 
 def test_a_misspelt_hook_is_named():
-    told = r"routine 'mine' overrides none of direct, .*: did you mean direct\?$"
-    with pytest.raises(UserError, match=told):
+    output = r"routine 'mine' overrides none of direct, .*: did you mean direct\?$"
+    with pytest.raises(UserError, match=output):
 
         class Mine(Routine, name="mine"):
             def direkt(self, g, step):

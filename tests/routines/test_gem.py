@@ -113,21 +113,21 @@ def test_rules_say_how_gamma_enters(seed):
 def test_without_a_violation_the_gradient_is_left_untouched():
     G = torch.eye(3)[:2]
     g = torch.tensor([1.0, 0.0, -5.0])  # a product of exactly 0 violates nothing
-    taken = step(G)
-    assert Gem().direct(g, taken) is g
+    context = step(G)
+    assert Gem().direct(g, context) is g
     assert torch.equal(g, torch.tensor([1.0, 0.0, -5.0]))
-    assert not taken.log.get("projected", 0.0)
-    assert not taken.log["unsolved"]
+    assert not context.log.get("projected", 0.0)
+    assert not context.log["unsolved"]
 
 
 def test_always_solves_where_nothing_is_violated():
     # Orthonormal references, all satisfied: the bound is the solution, so gbar = g + gamma G'1.
     G = torch.eye(3, dtype=torch.float64)[:2]
     g = torch.tensor([1.0, 2.0, -5.0], dtype=torch.float64)
-    taken = step(G)
-    direction = Gem(gamma=0.5, when="always").direct(g, taken)
+    context = step(G)
+    direction = Gem(gamma=0.5, when="always").direct(g, context)
     np.testing.assert_allclose(direction, [1.5, 2.5, -5.0], rtol=1e-12)
-    assert taken.log["projected"] == 1.0
+    assert context.log["projected"] == 1.0
     assert torch.equal(g, torch.tensor([1.0, 2.0, -5.0], dtype=torch.float64))
 
 
@@ -216,10 +216,10 @@ WRONG = {
 @pytest.mark.parametrize(("when", "what"), [*itertools.product(["violated", "always"], WRONG)])
 def test_what_is_not_finite_keeps_the_gradient_and_is_counted(when, what):
     G, g = (torch.tensor(values, dtype=torch.float32) for values in WRONG[what])
-    taken = step(G)
-    assert Gem(when=when).direct(g, taken) is g
-    assert taken.log["unsolved"] == 1.0
-    assert not taken.log.get("projected", 0.0)
+    context = step(G)
+    assert Gem(when=when).direct(g, context) is g
+    assert context.log["unsolved"] == 1.0
+    assert not context.log.get("projected", 0.0)
 
 
 def test_a_solver_without_an_answer_keeps_the_gradient_and_is_counted(monkeypatch):
@@ -227,12 +227,12 @@ def test_a_solver_without_an_answer_keeps_the_gradient_and_is_counted(monkeypatc
         raise RuntimeError("Maximum number of iterations reached.")
 
     monkeypatch.setattr(scipy.optimize, "nnls", give_up)
-    g, taken = torch.tensor([-1.0, 0.0]), step(torch.eye(2))
-    assert Gem().direct(g, taken) is g
-    assert (taken.log["unsolved"], taken.log["projected"]) == (1.0, 0.0)
+    g, context = torch.tensor([-1.0, 0.0]), step(torch.eye(2))
+    assert Gem().direct(g, context) is g
+    assert (context.log["unsolved"], context.log["projected"]) == (1.0, 0.0)
 
 
-def test_nearly_parallel_references_are_projected_all_the_same():
+def test_nearly_parallel_references_are_still_projected():
     """In single precision their GG' is indefinite; it is computed again in double."""
     random = np.random.default_rng(0)
     base = 10 * random.normal(size=100_000) / np.sqrt(100_000)
@@ -240,9 +240,9 @@ def test_nearly_parallel_references_are_projected_all_the_same():
     G, g = (torch.tensor(values, dtype=torch.float32) for values in (rows, -base))
     single = (G @ G.T).double().numpy() + RIDGE * np.eye(9)
     assert np.linalg.eigvalsh(single)[0] < 0
-    taken = step(G)
-    direction = Gem().direct(g, taken)
-    assert (taken.log["projected"], taken.log["unsolved"]) == (1.0, 0.0)
+    context = step(G)
+    direction = Gem().direct(g, context)
+    assert (context.log["projected"], context.log["unsolved"]) == (1.0, 0.0)
     v = solve_dual(rows @ rows.T + RIDGE * np.eye(9), rows @ -base, 0.5)
     np.testing.assert_allclose(direction, -base + v @ rows, rtol=1e-3, atol=1e-3)
 

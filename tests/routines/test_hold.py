@@ -62,16 +62,16 @@ def damped(M: Tensor, strength: float) -> Tensor:
 @pytest.mark.parametrize("damping", [0.0, 0.3, 5.0])
 def test_both_parts_take_proximal_steps_of_their_own_strength(damping):
     net, x, g, old = linear()
-    found = direction(net, x, g, old, Hold(omega=3.0, gain=1.5, damping=damping, share=1.0))
+    result = direction(net, x, g, old, Hold(omega=3.0, gain=1.5, damping=damping, share=1.0))
     new, M = matrix(g - OLD * old), moment(x)
     expected = 1.5 * new @ inverse(M, 3.0) + OLD * matrix(old) @ damped(M, damping)
-    torch.testing.assert_close(matrix(found), expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(matrix(result), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_it_is_the_minimum_of_the_proximal_problem():
     """min_d <G, d> + 1/2 |d|^2 + omega / 2 mean |change of an old output|^2 / m, by descent."""
     net, x, g, old = linear()
-    found = matrix(direction(net, x, g, old, Hold(omega=2.0, gain=1.0, damping=0.0, share=1.0)))
+    result = matrix(direction(net, x, g, old, Hold(omega=2.0, gain=1.0, damping=0.0, share=1.0)))
     new, M = matrix(g - OLD * old), moment(x)
     Z, m = torch.cat([x, torch.ones(20, 1)], 1).double(), M.trace() / 7
     d = torch.zeros_like(new, requires_grad=True)
@@ -85,12 +85,12 @@ def test_it_is_the_minimum_of_the_proximal_problem():
         return loss
 
     optimizer.step(closure)
-    torch.testing.assert_close(found - OLD * matrix(old), -d.detach(), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(result - OLD * matrix(old), -d.detach(), rtol=1e-3, atol=1e-4)
 
 
 def test_only_the_leading_directions_are_held():
     net, x, g, old = linear()
-    found = matrix(direction(net, x, g, old, Hold(omega=3.0, gain=1.0, damping=0.0, share=0.9)))
+    result = matrix(direction(net, x, g, old, Hold(omega=3.0, gain=1.0, damping=0.0, share=0.9)))
     M = moment(x)
     U, values, _ = torch.linalg.svd(M)  # a different decomposition, largest first
     count = int((values.cumsum(0) / values.sum() < 0.9).sum()) + 1
@@ -99,7 +99,7 @@ def test_only_the_leading_directions_are_held():
     for u, value in zip(U.T[:count], values[:count], strict=True):
         P += 3.0 * value / (M.trace() / 7) * torch.outer(u, u)
     expected = matrix(g - OLD * old) @ torch.linalg.inv(P) + OLD * matrix(old)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_unit_of_the_inputs_does_not_matter():
@@ -160,14 +160,14 @@ def test_with_equal_strengths_it_is_lpr():
     lpr.start(net)
     memory = lambda count: Batch(x, torch.zeros(20, dtype=torch.long), torch.arange(20))  # noqa: E731
     expected = lpr.direct(g, Step(2, 1, net, g, memory=memory))
-    found = direction(net, x, g, old, Hold(omega=50.0, gain=1.0, damping=50.0, share=1.0))
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    result = direction(net, x, g, old, Hold(omega=50.0, gain=1.0, damping=50.0, share=1.0))
+    torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_without_damping_old_data_pull_as_before():
     net, x, _, old = linear()
-    found = direction(net, x, OLD * old, old, Hold(damping=0.0))
-    torch.testing.assert_close(found, OLD * old)
+    result = direction(net, x, OLD * old, old, Hold(damping=0.0))
+    torch.testing.assert_close(result, OLD * old)
 
 
 def test_without_old_data_in_the_objective_all_of_the_gradient_is_held():
@@ -180,8 +180,8 @@ def test_without_old_data_in_the_objective_all_of_the_gradient_is_held():
 
 def test_a_network_that_diverged_is_left_alone():
     net, x, g, old = linear()
-    found = direction(net, torch.full_like(x, torch.inf), g, old, Hold(gain=1.0))
-    torch.testing.assert_close(found, g)
+    result = direction(net, torch.full_like(x, torch.inf), g, old, Hold(gain=1.0))
+    torch.testing.assert_close(result, g)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_a_memory_without_examples_is_answered():
         training_of("er+hold", memory_per_class=0)
 
 
-def test_in_a_loop_of_ones_own_the_weight_of_old_data_must_be_told():
+def test_in_a_users_loop_the_weight_of_old_data_must_be_given():
     model = nn.Linear(6, 3)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     how = How("hold", optimizer, model)

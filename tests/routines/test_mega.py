@@ -76,22 +76,22 @@ def test_mega_with_what_is_not_finite_keeps_the_gradient_and_counts_it(scheme):
 @pytest.mark.parametrize("objective", ["finetune", "er", "der", "joint"])
 def test_mega_gets_the_loss_that_its_reference_is_the_gradient_of(objective):
     """And it is in the curves only where the objective has it."""
-    seen = []
+    records = []
 
     class Watching(Mega):
         def direct(self, g, step):
             if step.old is not None:
-                seen.append((step.old_loss.clone(), step.losses.get("old")))
+                records.append((step.old_loss.clone(), step.losses.get("old")))
             return super().direct(g, step)
 
-    made, _ = Method.parse(objective).make()
+    component, _ = Method.parse(objective).make()
     settings = Settings(lr=0.02, batch_size=8, seed=0, iterations=3)
-    result = Training(class_benchmark(), made, [Watching()], settings).run()
-    assert len(seen) == 6
-    assert all(float(loss) > 0 for loss, _ in seen)
+    result = Training(class_benchmark(), component, [Watching()], settings).run()
+    assert len(records) == 6
+    assert all(float(loss) > 0 for loss, _ in records)
     assert np.isnan(result.curves["loss_old"]).all() == (objective == "finetune")
     if objective != "finetune":
-        assert all(torch.equal(loss, recorded) for loss, recorded in seen)
+        assert all(torch.equal(loss, recorded) for loss, recorded in records)
 
 
 @pytest.mark.parametrize("scheme", ["I", "II"])

@@ -83,22 +83,22 @@ def test_the_gradient_elsewhere_is_the_whole_objectives(objective):
             assert torch.equal(step.net.values, slopes[-1][2])
             return direction
 
-    made, _ = Method.parse(objective).make()
+    component, _ = Method.parse(objective).make()
     settings = Settings(lr=LR, batch_size=B, seed=3, iterations=2)
-    Training(class_benchmark(), made, [Watching()], settings).run()
+    Training(class_benchmark(), component, [Watching()], settings).run()
     for here, g, _ in slopes:
         torch.testing.assert_close(here, g, rtol=1e-3, atol=1e-6)
 
 
 def test_no_gradient_is_no_way_up():
-    g, asked = torch.zeros(3), []
+    g, requests = torch.zeros(3), []
 
     class Net:
         values = torch.tensor([1.0, 2.0, 3.0])
 
-    step = Step(1, 1, Net(), g, gradient_at=lambda values: (asked.append(values), g)[1])
+    step = Step(1, 1, Net(), g, gradient_at=lambda values: (requests.append(values), g)[1])
     assert torch.equal(Sam().direct(g, step), g)
-    assert torch.equal(asked[0], Net.values)
+    assert torch.equal(requests[0], Net.values)
 
 
 def test_what_comes_before_it_would_be_lost():

@@ -29,7 +29,7 @@ def test_soft_gem_is_the_closest_gradient_that_meets_the_constraint(seed, eps):
     g, old = random_gradients(seed, 2, size=6)
     direction, log = softly(g, old, eps)
     bound = eps * float(g.norm() * old.norm())
-    found = scipy.optimize.minimize(
+    result = scipy.optimize.minimize(
         lambda x: 0.5 * np.sum((x - g.numpy()) ** 2),
         g.numpy() + 0.1,
         jac=lambda x: x - g.numpy(),
@@ -41,7 +41,7 @@ def test_soft_gem_is_the_closest_gradient_that_meets_the_constraint(seed, eps):
         method="SLSQP",
         options={"ftol": 1e-14},
     )
-    np.testing.assert_allclose(direction, found.x, atol=1e-5)
+    np.testing.assert_allclose(direction, result.x, atol=1e-5)
     assert float(torch.dot(direction, old)) >= bound - 1e-9
     assert bool(log["projected"]) == (cosine(g, old) < eps)
 

@@ -25,9 +25,9 @@ def test_it_falls_by_the_factor_after_every_interval():
 
 
 def test_by_default_it_falls_to_a_tenth_after_a_thousand():
-    found = rates("step", 2001)
-    assert found[999] == 1
-    assert (found[1000], found[2000]) == pytest.approx((0.1, 0.01))
+    result = rates("step", 2001)
+    assert result[999] == 1
+    assert (result[1000], result[2000]) == pytest.approx((0.1, 0.01))
 
 
 @pytest.mark.parametrize(

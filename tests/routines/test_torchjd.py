@@ -96,8 +96,8 @@ def test_draws_depend_on_the_step_alone_and_touch_nobody_elses(name):
     first, _ = followed(f"torchjd:{name}", rows)
     assert torch.equal(before, torch.get_rng_state())
     torch.manual_seed(2)
-    again, _ = followed(f"torchjd:{name}", rows)
-    assert torch.equal(first, again)
+    second, _ = followed(f"torchjd:{name}", rows)
+    assert torch.equal(first, second)
     others = [followed(f"torchjd:{name}", rows, seed)[0] for seed in range(1, 8)]
     assert any(not torch.equal(first, other) for other in others)
 
@@ -116,8 +116,8 @@ def test_a_name_is_written_as_it_is_read(method):
     assert Method.parse(method).text() == method
     config = twofold.configure("rotated-mnist", method)
     assert config.method == method
-    again = twofold.configure("rotated-mnist", config.method)
-    assert again.identity() == config.identity()
+    second = twofold.configure("rotated-mnist", config.method)
+    assert second.identity() == config.identity()
     assert [p.explicit() for p in config.make_components()[1]] == [
         options for _, options in config.components[1:]
     ]

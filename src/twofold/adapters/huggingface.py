@@ -36,8 +36,8 @@ class TwofoldCallback(TrainerCallback):
         optimizer: Optimizer,
         **others: Any,
     ) -> None:
-        own = getattr(optimizer, "optimizer", optimizer)  # Accelerate wraps it
-        self._loop.begin(self.task, own, model, state.global_step)
+        plain = getattr(optimizer, "optimizer", optimizer)  # Accelerate wraps it
+        self._loop.begin(self.task, plain, model, state.global_step)
 
     def on_step_end(
         self, args: Any, state: Any, control: Any, *, model: nn.Module, **others: Any
@@ -45,8 +45,7 @@ class TwofoldCallback(TrainerCallback):
         self._loop.step(model)
 
     def on_save(self, *args: Any, **others: Any) -> None:
-        if self._loop.watch is not None:
-            self._loop.watch.save()
+        self._loop.save()
 
     def on_train_end(self, *args: Any, **others: Any) -> None:
         self.task += 1

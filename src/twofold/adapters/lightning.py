@@ -45,8 +45,7 @@ class TwofoldCallback(Callback):
         self.task += 1
 
     def state_dict(self) -> dict[str, Any]:
-        if self._loop.watch is not None:
-            self._loop.watch.save()
+        self._loop.save()
         return {} if self._loop.how is None else self._loop.how.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -54,6 +54,11 @@ class Loop:
         if self.watch is not None:
             self.watch.task(task, done)
 
+    def save(self) -> None:
+        """Write the curves so far, when the loop saves its own state."""
+        if self.watch is not None:
+            self.watch.save()
+
     def step(self, model: nn.Module, loss: Tensor | None = None) -> None:
         """Count an iteration, and evaluate the model if that is due."""
         if self.watch is not None:

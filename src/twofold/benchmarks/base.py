@@ -121,24 +121,24 @@ class Benchmark:
         parts = checked(name, tasks)
         x_train, y_train, x_test, y_test = map(torch.cat, zip(*parts, strict=True))
         whiten = own_whitening(x_train) if x_train.dtype == torch.uint8 else None
-        tasks_made: list[Task] = []
+        built_tasks: list[Task] = []
         train_start = test_start = 0
         for _, y, _, y_t in parts:
             train_stop, test_stop = train_start + len(y), test_start + len(y_t)
             classes = tuple(y.unique().tolist())
-            tasks_made.append(
+            built_tasks.append(
                 Task(np.arange(train_start, train_stop), np.arange(test_start, test_stop), classes)
             )
             train_start, test_start = train_stop, test_stop
-        seen = [c for task in tasks_made for c in task.classes]
-        outputs = max(seen) + 1
+        labels_used = [c for task in built_tasks for c in task.classes]
+        outputs = max(labels_used) + 1
         inputs = x_train[0].numel()
         return cls(
             name=name,
-            scenario="class" if len(set(seen)) == len(seen) else "domain",
+            scenario="class" if len(set(labels_used)) == len(labels_used) else "domain",
             train=Pool(x_train, y_train, whiten),
             test=Pool(x_test, y_test, whiten),
-            tasks=tuple(tasks_made),
+            tasks=tuple(built_tasks),
             model=model or (lambda: mlp(outputs, inputs)),
             offline_iterations=offline_iterations,
         )

@@ -24,13 +24,13 @@ def checked(name: str, tasks: Sequence[Sequence[Tensor]]) -> list[Parts]:
     first: Tensor | None = None
     for number, task in enumerate(tasks, 1):
         place = f"benchmark {name!r}, task {number}"
-        wanted = (
+        expectation = (
             f"{place}: a task has four tensors, training inputs and labels, then test inputs and "
             "labels"
         )
-        parts = _list(task, wanted)
+        parts = _list(task, expectation)
         if len(parts) != 4:
-            raise UserError(f"{wanted}, not {len(parts)}")
+            raise UserError(f"{expectation}, not {len(parts)}")
         x_train, y_train, x_test, y_test = (_tensor(part, place) for part in parts)
         x_train, x_test = (x.float() if x.is_floating_point() else x for x in (x_train, x_test))
         first = x_train if first is None else first

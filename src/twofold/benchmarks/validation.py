@@ -31,7 +31,7 @@ def validating(benchmark: Benchmark, fraction: float, seed: int) -> Benchmark:
 
 
 def _drawn(task: Task, labels: Rows, label: int, fraction: float, seed: int) -> Rows:
-    own = task.train[labels[task.train] == label]
-    places: Rows = stream(seed, "validation", label).permutation(len(own))
-    drawn: Rows = own[places[: round(fraction * len(own))]]
+    rows = task.train[labels[task.train] == label]
+    places: Rows = stream(seed, "validation", label).permutation(len(rows))
+    drawn: Rows = rows[places[: round(fraction * len(rows))]]
     return drawn

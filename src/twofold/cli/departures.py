@@ -44,8 +44,8 @@ def act(args: argparse.Namespace) -> None:
     from twofold.compare.departures import effects
     from twofold.report.departures import render
 
-    found = effects(groups_in(args.runs, "twofold run"))
-    if not found:
+    all_effects = effects(groups_in(args.runs, "twofold run"))
+    if not all_effects:
         raise UserError(
             f"no runs in {args.runs} to compare: a method according to the text and with a "
             "departure are needed, such as er and er --memory-grouping class"
@@ -54,7 +54,7 @@ def act(args: argparse.Namespace) -> None:
         from twofold.drawing.style import save_figure
         from twofold.report.figures.departures import departures_figure
 
-        save_figure(departures_figure(found), args.output)
+        save_figure(departures_figure(all_effects), args.output)
         print(f"The figure is in {args.output}")
     else:
-        write_text(render, found, args)
+        write_text(render, all_effects, args)

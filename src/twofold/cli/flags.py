@@ -52,8 +52,8 @@ def add_filters(group: Any, known: Iterable[Option], help: str | None = None) ->
     for option in known:
         flag, shape = option.flag_text, {"dest": option.name, "action": "append"}
         if option.name == "method":
-            once = help and "only this one; may be repeated"
-            group.add_argument(flag, metavar="METHOD", help=once, **shape)
+            explanation = help and "only this one; may be repeated"
+            group.add_argument(flag, metavar="METHOD", help=explanation, **shape)
         else:
             action = group.add_argument(flag, metavar=f"{_metavar(option)},...", help=help, **shape)
             action.reader = _reader(option)
@@ -78,17 +78,17 @@ def _words(text: str) -> list[str]:
 
 def given(args: argparse.Namespace, known: Iterable[Option]) -> dict[str, Any]:
     """Return the values that were given, checked."""
-    found = ((option, getattr(args, option.name, None)) for option in known)
+    pairs = ((option, getattr(args, option.name, None)) for option in known)
     return {
         option.name: option.value(text, text=not isinstance(text, bool))
-        for option, text in found
+        for option, text in pairs
         if text is not None
     }
 
 
 def given_filters(args: argparse.Namespace, known: Iterable[Option]) -> dict[str, list[Any]]:
     """Return the values that were given for each filter, checked."""
-    found: dict[str, list[Any]] = {}
+    filters: dict[str, list[Any]] = {}
     for option in known:
         texts = getattr(args, option.name, None) or []
         if option.name == "method":
@@ -96,8 +96,8 @@ def given_filters(args: argparse.Namespace, known: Iterable[Option]) -> dict[str
         else:
             values = [value for text in texts for value in _reader(option)(text)]
         if values:
-            found[option.name] = list(dict.fromkeys(values))
-    return found
+            filters[option.name] = list(dict.fromkeys(values))
+    return filters
 
 
 def one_method(text: str) -> str:
@@ -121,7 +121,7 @@ def add_own_settings(group: Any, help: str) -> None:
 
 def given_own_settings(args: argparse.Namespace) -> dict[str, Any]:
     """Return the settings that were given with `--set`, as numbers or truth values if they are."""
-    found = {}
+    settings = {}
     for text in args.own or []:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not name or not equals:
@@ -130,8 +130,8 @@ def given_own_settings(args: argparse.Namespace) -> dict[str, Any]:
             read = json.loads(value)
         except ValueError:
             read = value
-        found[name] = read if isinstance(read, bool | int | float | str) else value
-    return found
+        settings[name] = read if isinstance(read, bool | int | float | str) else value
+    return settings
 
 
 def add_seeds(group: Any, help: str, count_help: str) -> None:

@@ -48,10 +48,10 @@ def groups_in(store: Path, command: str) -> list[Group]:
     from twofold.compare.groups import groups
     from twofold.experiments.store import Store
 
-    found = groups(Store(store).runs()) if store.is_dir() else []
-    if not found:
+    all_groups = groups(Store(store).runs()) if store.is_dir() else []
+    if not all_groups:
         raise no_runs(store, command)
-    return found
+    return all_groups
 
 
 def no_runs(folder: Path, command: str) -> UserError:

@@ -32,7 +32,7 @@ EXAMPLES = """examples:
 """
 
 
-class Found(NamedTuple):
+class Entry(NamedTuple):
     """A run and its place. A damaged run may be unreadable."""
 
     place: Path
@@ -88,7 +88,7 @@ def act(args: argparse.Namespace) -> int:
         raise no_runs(args.runs, "twofold run")
     chosen = _named(_filtered(stored, args), args)
     if args.action == "verify":
-        return _verify(store, [found.place for found in chosen])
+        return _verify(store, [entry.place for entry in chosen])
     if args.action == "remove":
         return _remove(store, chosen, args)
     if args.action == "export":
@@ -96,34 +96,34 @@ def act(args: argparse.Namespace) -> int:
     return _print(chosen, args)
 
 
-def _readable(store: Store, action: str) -> list[Found]:
+def _readable(store: Store, action: str) -> list[Entry]:
     """Return the runs that can be read; their curves as well if the action needs them."""
     runs = store.runs(curves=action in ("show", "export"))
-    return [Found(run.folder, run) for run in runs if run.folder is not None]
+    return [Entry(run.folder, run) for run in runs if run.folder is not None]
 
 
-def _all(store: Store) -> list[Found]:
+def _all(store: Store) -> list[Entry]:
     """Return all runs of a store, damaged ones included."""
     from twofold.experiments.runs import Run
 
-    found = []
+    entries = []
     for place in store.folders():
         try:
-            found.append(Found(place, Run.load(place)))
+            entries.append(Entry(place, Run.load(place)))
         except UserError:
-            found.append(Found(place, None))
-    return found
+            entries.append(Entry(place, None))
+    return entries
 
 
-def _filtered(there: list[Found], args: argparse.Namespace) -> list[Found]:
+def _filtered(entries: list[Entry], args: argparse.Namespace) -> list[Entry]:
     """Select runs by their options. Raise UserError for a value that no run has."""
-    chosen = there
+    chosen = entries
     for name, values in _filters(args).items():
         for value in values:
-            if not any(_has(found, name, value) for found in there):
-                known = {str(found.run.config.value(name)) for found in there if found.run}
+            if not any(_has(entry, name, value) for entry in entries):
+                known = {str(entry.run.config.value(name)) for entry in entries if entry.run}
                 raise unknown(name.replace("_", " "), str(value), known)
-        chosen = [found for found in chosen if any(_has(found, name, v) for v in values)]
+        chosen = [entry for entry in chosen if any(_has(entry, name, v) for v in values)]
     if not chosen:
         raise UserError(f"no run in {args.runs} matches all filters: `twofold runs` lists them")
     return chosen
@@ -131,27 +131,27 @@ def _filtered(there: list[Found], args: argparse.Namespace) -> list[Found]:
 
 def _filters(args: argparse.Namespace) -> dict[str, list[Any]]:
     """Return the values of options and of users' own settings that were given."""
-    own = {name: [value] for name, value in given_own_settings(args).items()}
-    return {**own, **given_filters(args, FILTERS)}
+    settings = {name: [value] for name, value in given_own_settings(args).items()}
+    return {**settings, **given_filters(args, FILTERS)}
 
 
-def _has(found: Found, name: str, value: Any) -> bool:
+def _has(entry: Entry, name: str, value: Any) -> bool:
     """Tell whether a run has this value. An unreadable run may have any value."""
     from twofold.experiments.runs import matches
 
-    return found.run is None or matches(found.run.config, {name: value})
+    return entry.run is None or matches(entry.run.config, {name: value})
 
 
-def _named(there: list[Found], args: argparse.Namespace) -> list[Found]:
+def _named(entries: list[Entry], args: argparse.Namespace) -> list[Entry]:
     for name in args.names:
-        if not any(_is(found, name) for found in there):
+        if not any(_is(entry, name) for entry in entries):
             raise UserError(f"there is no run {name!r} in {args.runs}: `twofold runs` lists them")
     names = args.names
-    return [found for found in there if not names or any(_is(found, name) for name in names)]
+    return [entry for entry in entries if not names or any(_is(entry, name) for name in names)]
 
 
-def _is(found: Found, name: str) -> bool:
-    place = found.place.name
+def _is(entry: Entry, name: str) -> bool:
+    place = entry.place.name
     return place == Path(name).name or place.endswith(f"-{name}")
 
 
@@ -165,19 +165,19 @@ def _verify(store: Store, places: list[Path]) -> int:
     return 1 if damaged else 0
 
 
-def _remove(store: Store, chosen: list[Found], args: argparse.Namespace) -> int:
+def _remove(store: Store, chosen: list[Entry], args: argparse.Namespace) -> int:
     if not (args.names or _filters(args)):
         raise UserError("name the runs to remove, or use filters such as --method er")
-    for found in chosen:
-        store.remove(found.place)
+    for entry in chosen:
+        store.remove(entry.place)
     print(f"{counted(len(chosen), 'run')} removed")
     return 0
 
 
-def _export(chosen: list[Found], to: Path) -> int:
+def _export(chosen: list[Entry], to: Path) -> int:
     from twofold.experiments.export import export
 
-    added, size = export([found.place for found in chosen], to)
+    added, size = export([entry.place for entry in chosen], to)
     present = len(chosen) - added
     remark = f"; {present} {'was' if present == 1 else 'were'} there already" if present else ""
     print(f"{counted(added, 'run')} exported to {to}, {size / 1e3:,.0f} KB{remark}")
@@ -235,8 +235,8 @@ def number(name: str, text: str, kind: Any) -> Any:
     return convert(text.strip(), kind, name, text=True)
 
 
-def _print(chosen: list[Found], args: argparse.Namespace) -> int:
-    runs = [found.run for found in chosen if found.run is not None]
+def _print(chosen: list[Entry], args: argparse.Namespace) -> int:
+    runs = [entry.run for entry in chosen if entry.run is not None]
     if args.action == "show":
         for run in runs:
             print(json.dumps(_in_full(run), indent=None if args.json else 2))

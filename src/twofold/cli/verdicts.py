@@ -56,10 +56,10 @@ def act(args: argparse.Namespace) -> None:
         for group in groups_in(args.runs, "twofold run")
         if args.profile in (None, group.config.profile)
     ]
-    found = findings(groups, args.all_settings, args.study)
-    if not found.verdicts and not found.unpaired:
+    results = findings(groups, args.all_settings, args.study)
+    if not results.verdicts and not results.unpaired:
         raise UserError(
             f"no runs in {args.runs} to compare: a routine and plain SGD on one objective are "
             "needed, such as er+gem and er"
         )
-    write_text(render, found, args)
+    write_text(render, results, args)

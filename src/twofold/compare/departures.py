@@ -71,15 +71,15 @@ def in_force(config: Config) -> dict[str, Departure]:
 
 def by_the_text(config: Config) -> Config:
     """Return the same without any departure."""
-    own = [each for each in departures().values() if not each.components]
-    fields = {d.option: d.text for d in own if getattr(config, d.option) == d.code}
+    general = [each for each in departures().values() if not each.components]
+    fields = {d.option: d.text for d in general if getattr(config, d.option) == d.code}
     components = [(name, _by_the_text(name, options)) for name, options in config.components]
     return dataclasses.replace(config, components=components, **fields)
 
 
 def _by_the_text(component: str, options: dict[str, Any]) -> dict[str, Any]:
-    own = [each for each in departures().values() if component in each.components]
-    return {**options, **{d.option: d.text for d in own if options.get(d.option) == d.code}}
+    changes = [each for each in departures().values() if component in each.components]
+    return {**options, **{d.option: d.text for d in changes if options.get(d.option) == d.code}}
 
 
 def _values(config: Config, departure: Departure) -> set[Any]:
@@ -106,12 +106,15 @@ def _has_a_quota(config: Config) -> bool:
 def effects(groups: Sequence[Group]) -> list[Effect]:
     """Return the effects of departures for all groups that have a partner without departures."""
     pairs = _pairs(groups)
-    found = []
+    all_effects = []
     for metric in METRICS:
-        own = [pair for pair in pairs if pair.differences(metric)]
-        results = compare([list(pair.differences(metric).values()) for pair in own])
-        found += [_effect(pair, metric, result) for pair, result in zip(own, results, strict=True)]
-    return sorted(found, key=_order)
+        complete_pairs = [pair for pair in pairs if pair.differences(metric)]
+        results = compare([list(pair.differences(metric).values()) for pair in complete_pairs])
+        all_effects += [
+            _effect(pair, metric, result)
+            for pair, result in zip(complete_pairs, results, strict=True)
+        ]
+    return sorted(all_effects, key=_order)
 
 
 def _order(effect: Effect) -> tuple[Any, ...]:

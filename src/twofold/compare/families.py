@@ -45,8 +45,8 @@ def primary_families(study: str | None, profile: str) -> list[Family]:
 
 
 def _families(study: Study, profile: str) -> list[Family]:
-    own = [point for point in study.points if "profile" in point.options]
-    if not own:
+    with_profile = [point for point in study.points if "profile" in point.options]
+    if not with_profile:
         study = study.replacing({"profile": profile})
     places: dict[tuple[str, str], list[Point]] = {}
     for point in study.primary_points():

@@ -114,7 +114,10 @@ def groups(runs: Iterable[Run]) -> list[Group]:
     for run in runs:
         config = dataclasses.replace(run.config, seed=0)
         members.setdefault(f"{config.profile} {config.identity(run.plugins)}", []).append(run)
-    return [Group(tuple(sorted(own, key=lambda run: run.config.seed))) for own in members.values()]
+    return [
+        Group(tuple(sorted(runs_of_setting, key=lambda run: run.config.seed)))
+        for runs_of_setting in members.values()
+    ]
 
 
 def paired_differences(one: Group, other: Group, metric: str) -> dict[int, float]:

@@ -53,17 +53,17 @@ def _differences(plain: dict[int, float], routine: dict[int, float]) -> dict[int
 def pairs(shelf: Shelf) -> list[Pair]:
     """Return all groups with a routine that have a partner that is the same otherwise."""
     # A file that defines the routine does nothing to plain SGD; bf16 is audited against fp32.
-    own = ("plugins", "eval_precision")
+    ignored = ("plugins", "eval_precision")
     by_essence: dict[str, list[Group]] = {}
     for group in shelf.groups():
-        by_essence.setdefault(essence(group.config, own), []).append(group)
-    found = []
+        by_essence.setdefault(essence(group.config, ignored), []).append(group)
+    all_pairs = []
     for routine in with_routines(shelf):
-        partners = by_essence.get(essence(plain_config(routine.config), own), [])
-        found += (
+        partners = by_essence.get(essence(plain_config(routine.config), ignored), [])
+        all_pairs += (
             [max((Pair(plain, routine) for plain in partners), key=_fitness)] if partners else []
         )
-    return found
+    return all_pairs
 
 
 def _fitness(pair: Pair) -> tuple[object, ...]:
@@ -91,7 +91,7 @@ def chosen(found: Sequence[Pair], all_settings: bool) -> list[Pair]:
     for pair in found:
         setting = Setting.of(pair.config) if all_settings else None
         rivals.setdefault((essence(pair.config), setting), []).append(pair)
-    return [_best(own) for own in rivals.values()]
+    return [_best(candidates) for candidates in rivals.values()]
 
 
 def _best(rivals: Sequence[Pair]) -> Pair:

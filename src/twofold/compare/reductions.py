@@ -43,12 +43,12 @@ class Reductions:
                 f"evaluated on {config.validation:.3g} of the training images, held out"
             )
         training += changed_plugins(group.runs[0])
-        fewer = config.eval_size != FULL_EVAL_SIZE
+        reduced_size = config.eval_size != FULL_EVAL_SIZE
         return cls(
             tuple(training),
             _schedule_words(group.schedule),
             group.schedule.knows_min,
-            f"evaluated on {_counted(config.eval_size, 'image')} per task" if fewer else "",
+            f"evaluated on {_counted(config.eval_size, 'image')} per task" if reduced_size else "",
             _precision_words(group),
         )
 

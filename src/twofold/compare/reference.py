@@ -64,16 +64,16 @@ def printed(
     """Return the number that a paper prints, or the first of all papers that has one."""
     place = address(benchmark, mode, method, metric, lr, batch_size)
     references = _numbers() if paper is None else {paper: _numbers().get(paper, {})}
-    found = (numbers[place] for numbers in references.values() if place in numbers)
-    return next(found, None)
+    values = (numbers[place] for numbers in references.values() if place in numbers)
+    return next(values, None)
 
 
 @cache
 def slips(paper: str) -> Mapping[Block, str]:
     """Return the blocks whose printed numbers are not used, each with the reason."""
     module = papers.modules("reference").get(paper)
-    found: Mapping[Block, str] = getattr(module, "slips", dict)()
-    return found
+    corrections: Mapping[Block, str] = getattr(module, "slips", dict)()
+    return corrections
 
 
 def read_rows(file: Path) -> Iterator[dict[str, str]]:

@@ -94,16 +94,18 @@ class Shelf:
             if not curves and group.knows_min and not group.replaces_evaluated:
                 ignored.append("eval_schedule")
             for run in group.runs:
-                own = by_seed.setdefault(f"{essence(run.config, ignored)} {run.plugins}", {})
-                if run.config.seed not in own or run.config.eval_precision == "fp32":
-                    own[run.config.seed] = run
+                runs_by_seed = by_seed.setdefault(
+                    f"{essence(run.config, ignored)} {run.plugins}", {}
+                )
+                if run.config.seed not in runs_by_seed or run.config.eval_precision == "fp32":
+                    runs_by_seed[run.config.seed] = run
         self._groups: dict[str, list[Group]] = {}
         for seeds in by_seed.values():
             group = Group(tuple(seeds[seed] for seed in sorted(seeds)))
             self._groups.setdefault(essence(group.config), []).append(group)
 
     def groups(self) -> list[Group]:
-        return [group for own in self._groups.values() for group in own]
+        return [group for by_setting in self._groups.values() for group in by_setting]
 
     def find(self, config: Config) -> dict[Setting, Group]:
         """Return the groups of a method by learning rate and batch size.
@@ -116,10 +118,10 @@ class Shelf:
             pairs = ((getattr(group.config, name), getattr(config, name)) for name in names)
             return any(one != other for one, other in pairs), *preference(group)
 
-        found: dict[Setting, Group] = {}
+        by_setting: dict[Setting, Group] = {}
         for group in sorted(self._groups.get(essence(config), ()), key=order):
-            found.setdefault(Setting.of(group.config), group)
-        return found
+            by_setting.setdefault(Setting.of(group.config), group)
+        return by_setting
 
 
 # One setting of several
@@ -142,7 +144,7 @@ def choose(found: Found, plain: Sequence[str], usual: Setting) -> Choice | None:
     the highest mean of their final accuracies. Without any plain method it is the usual setting,
     or the one with the most runs.
     """
-    settings = sorted({setting for own in found.values() for setting in own})
+    settings = sorted({setting for by_setting in found.values() for setting in by_setting})
     if not settings:
         return None
     finals = _finals(found, plain)
@@ -153,7 +155,10 @@ def choose(found: Found, plain: Sequence[str], usual: Setting) -> Choice | None:
     elif usual in settings:
         return Choice(usual, "the usual ones")
     else:
-        count = {s: sum(len(own[s].runs) for own in found.values() if s in own) for s in settings}
+        count = {
+            s: sum(len(by_setting[s].runs) for by_setting in found.values() if s in by_setting)
+            for s in settings
+        }
         choice = Choice(max(settings, key=lambda s: count[s]), "those with the most runs")
     if choice.setting != usual:
         choice = choice._replace(why=f"{choice.why} (usually {usual})")
@@ -162,17 +167,21 @@ def choose(found: Found, plain: Sequence[str], usual: Setting) -> Choice | None:
 
 def _finals(found: Found, plain: Sequence[str]) -> dict[Setting, dict[str, float]]:
     """Return final accuracies by setting and plain method, of shortened runs only if all are."""
-    own = [(method, s, group) for method in plain for s, group in found.get(method, {}).items()]
-    full = [each for each in own if not Reductions.of(each[2]).training]
+    candidates = [
+        (method, s, group) for method in plain for s, group in found.get(method, {}).items()
+    ]
+    full = [each for each in candidates if not Reductions.of(each[2]).training]
     finals: dict[Setting, dict[str, float]] = {}
-    for method, setting, group in full or own:
+    for method, setting, group in full or candidates:
         finals.setdefault(setting, {})[method] = mean_and_error(group.values("avg"))[0]
     return finals
 
 
 def _highest(finals: Mapping[Setting, Mapping[str, float]], plain: Sequence[str]) -> Choice:
     most = max(map(len, finals.values()))
-    rivals = {s: mean_and_error(own.values())[0] for s, own in finals.items() if len(own) == most}
+    rivals = {
+        s: mean_and_error(values.values())[0] for s, values in finals.items() if len(values) == most
+    }
     best = max(rivals, key=lambda s: (rivals[s], s))
     methods = [method for method in plain if method in finals[best]]
     why = f"highest final accuracy of plain {' and '.join(methods)} among {len(rivals)} settings"
@@ -189,15 +198,17 @@ def one_setting(runs: Sequence[Run]) -> tuple[list[Run], str]:
     If every method has a single setting, such as DER its own, there is nothing to choose. The
     usual setting of a user's own benchmark is not known, so there the user has to choose.
     """
-    found: dict[str, dict[Setting, Group]] = {}
+    by_method: dict[str, dict[Setting, Group]] = {}
     for group in sorted(groups(runs), key=preference):
-        found.setdefault(group.config.method, {}).setdefault(Setting.of(group.config), group)
-    several = any(len(own) > 1 for own in found.values())
-    if not several or runs[0].config.benchmark not in Recipe.known:
+        by_method.setdefault(group.config.method, {}).setdefault(Setting.of(group.config), group)
+    ambiguous = any(len(by_setting) > 1 for by_setting in by_method.values())
+    if not ambiguous or runs[0].config.benchmark not in Recipe.known:
         return list(runs), ""
-    plain = sorted({group.objective for own in found.values() for group in own.values()})
+    plain = sorted(
+        {group.objective for by_setting in by_method.values() for group in by_setting.values()}
+    )
     default = configure(runs[0].config.benchmark, "er", mode=runs[0].config.mode)
-    choice = choose(found, plain, Setting.of(default))
+    choice = choose(by_method, plain, Setting.of(default))
     if choice is None:
         return list(runs), ""
     chosen = [run for run in runs if Setting.of(run.config) == choice.setting]
@@ -222,8 +233,8 @@ def select_runs(
     """
     _check_names(runs, benchmark, mode, profile)
     placed = [run for run in runs if (run.config.benchmark, run.config.mode) == (benchmark, mode)]
-    found = [alike for run in placed if (alike := _under(run, profile))]
-    if not found:
+    candidates = [relabelled for run in placed if (relabelled := _under(run, profile))]
+    if not candidates:
         command = run_command(methods or ["er"], benchmark, mode, profile)
         places = sorted({", ".join(_place(run.config)) for run in runs}) or ["none at all"]
         raise UserError(
@@ -231,13 +242,13 @@ def select_runs(
             f"(there are {'; '.join(places)})"
         )
     if methods:
-        wanted = [canonical(method, benchmark, profile) for method in methods]
-        _check_methods(wanted, {run.config.method for run in found}, (benchmark, mode, profile))
-        found = [run for run in found if run.config.method in wanted]
+        names = [canonical(method, benchmark, profile) for method in methods]
+        _check_methods(names, {run.config.method for run in candidates}, (benchmark, mode, profile))
+        candidates = [run for run in candidates if run.config.method in names]
     for name, value in narrowers.items():
         if value is not None:
-            found = _narrowed(found, name, value)
-    return found
+            candidates = _narrowed(candidates, name, value)
+    return candidates
 
 
 def of_methods(*methods: str) -> Pick:
@@ -265,9 +276,9 @@ def method_groups(runs: Sequence[Run]) -> list[Group]:
     methods: dict[str, list[Group]] = {}
     for group in sorted(groups(runs), key=preference):
         methods.setdefault(group.config.method, []).append(group)
-    for method, own in methods.items():
-        _check_alike([group.runs[0] for group in own], decisive, f"{method}'s runs")
-    chosen = [own[0] for own in methods.values()]
+    for method, members in methods.items():
+        _check_alike([group.runs[0] for group in members], decisive, f"{method}'s runs")
+    chosen = [members[0] for members in methods.values()]
     return sorted(chosen, key=lambda each: (each.objective, each.routines != "sgd", each.routines))
 
 
@@ -294,12 +305,14 @@ def _under(run: Run, profile: str) -> Run | None:
     except UserError:  # a component that is not available here
         return None
     defaults = profiles.find(profile, config.benchmark, method)
-    own = [each for each in profiles.departures().values() if not each.components]
-    settings = {each.option: each.text for each in own} | defaults.settings
+    general = [each for each in profiles.departures().values() if not each.components]
+    settings = {each.option: each.text for each in general} | defaults.settings
     if any(getattr(config, name) != value for name, value in settings.items()):
         return None
-    alike = dataclasses.replace(config, profile=profile, method=method.text(defaults.components))
-    return dataclasses.replace(run, config=alike)
+    relabelled = dataclasses.replace(
+        config, profile=profile, method=method.text(defaults.components)
+    )
+    return dataclasses.replace(run, config=relabelled)
 
 
 def _check_names(runs: Sequence[Run], benchmark: str, mode: str, profile: str) -> None:
@@ -315,9 +328,9 @@ def _check_names(runs: Sequence[Run], benchmark: str, mode: str, profile: str) -
 
 
 def _check_methods(
-    wanted: Iterable[str], known: Collection[str], place: tuple[str, str, str]
+    methods: Iterable[str], known: Collection[str], place: tuple[str, str, str]
 ) -> None:
-    missing = [method for method in wanted if method not in known]
+    missing = [method for method in methods if method not in known]
     for method in missing:
         if not _can_be_run(method):
             raise unknown("method", method, known)

@@ -77,7 +77,7 @@ def _compared(values: Sequence[float], margin: float | None, family: int) -> Com
     p = 2 * float(special.stdtr(count - 1, -abs(mean) / error))
     simultaneous = _interval(mean, error, count, family)
     outcome = _outcome(simultaneous, margin)
-    found = Comparison(
+    comparison = Comparison(
         mean,
         outcome,
         simultaneous,
@@ -87,9 +87,9 @@ def _compared(values: Sequence[float], margin: float | None, family: int) -> Com
         None if margin is None else _p_equivalent(mean, error, count, family, margin),
     )
     if outcome != "undecided":
-        return found
+        return comparison
     spread = error * math.sqrt(count)
-    return found._replace(
+    return comparison._replace(
         detectable=spread * _detectable(count, family),
         seeds_needed=seeds_needed(mean, spread, family, margin or 0.0),
         seeds_at_most=None if margin is None else seeds_at_most(spread, family, margin),

@@ -116,32 +116,34 @@ def verdicts(
         papers' studies are.
     """
     families = _families(pairs(_shelf(groups)), all_settings, study)
-    found: list[Verdict] = []
+    all_verdicts: list[Verdict] = []
     reached: dict[tuple[Hypothesis, str, int], Verdict] = {}  # by study and pair, too
-    every = [pair for _, own in families for pair in own]
+    every = [pair for _, members in families for pair in members]
     for name, hypothesis in hypotheses().items():
-        for family, own in families:
-            there = [
+        for family, members in families:
+            comparable = [
                 pair
-                for pair in own
+                for pair in members
                 if pair.config.mode in hypothesis.modes and pair.differences(hypothesis.metric)
             ]
-            shown = [pair.config for pair in (there if family.study else every)]
-            for pair, verdict in _compared(name, hypothesis, family, there, all_settings):
+            shown = [pair.config for pair in (comparable if family.study else every)]
+            for pair, verdict in _compared(name, hypothesis, family, comparable, all_settings):
                 place = family.study, id(pair)
                 given = reached.get((hypothesis.given, *place)) if hypothesis.given else None
                 concluded = _concluded(verdict, hypothesis, given, pair, shown)
                 reached[(hypothesis, *place)] = concluded
-                found.append(concluded)
-    return found
+                all_verdicts.append(concluded)
+    return all_verdicts
 
 
 def unpaired(groups: Sequence[Group]) -> list[str]:
     """Return a sentence on what is missing for each method that has no partner."""
     shelf = _shelf(groups)
     paired = {essence(pair.config) for pair in pairs(shelf) if pair.differences("avg")}
-    alone = {essence(g.config): g for g in with_routines(shelf) if essence(g.config) not in paired}
-    return [missing(group) for group in alone.values()]
+    without_partner = {
+        essence(g.config): g for g in with_routines(shelf) if essence(g.config) not in paired
+    }
+    return [missing(group) for group in without_partner.values()]
 
 
 def _shelf(groups: Sequence[Group]) -> Shelf:
@@ -158,17 +160,17 @@ def _families(
     for profile in dict.fromkeys(pair.config.profile for pair in found):
         rest = [pair for pair in found if pair.config.profile == profile]
         for family in primary_families(study, profile):
-            own = [pair for pair in found if family.holds(pair.config)]
-            primary.append((family, chosen(own, all_settings)))
+            members = [pair for pair in found if family.holds(pair.config)]
+            primary.append((family, chosen(members, all_settings)))
             # Further settings of a primary comparison are none of their own unless asked for.
-            methods = {essence(pair.config) for pair in own if not all_settings}
+            methods = {essence(pair.config) for pair in members if not all_settings}
             rest = [
                 pair
                 for pair in rest
                 if not family.holds(pair.config) and essence(pair.config) not in methods
             ]
         exploratory.append((Family(profile), chosen(rest, all_settings)))
-    return [(family, own) for family, own in (*primary, *exploratory) if own]
+    return [(family, members) for family, members in (*primary, *exploratory) if members]
 
 
 def _compared(
@@ -181,7 +183,7 @@ def _compared(
     size = (family.settings if all_settings else family.methods) or testable
     margin = family.margins.get(metric)
     results = compare([list(each.values()) for each in differences], margin, size)
-    for pair, own, result in zip(there, differences, results, strict=True):
+    for pair, values, result in zip(there, differences, results, strict=True):
         config = pair.config
         yield (
             pair,
@@ -197,8 +199,8 @@ def _compared(
                 config.batch_size,
                 family.study,
                 margin,
-                tuple(own),
-                tuple(own.values()),
+                tuple(values),
+                tuple(values.values()),
                 size,
                 **result._asdict(),
                 evaluated=pair.evaluated_effect(metric),

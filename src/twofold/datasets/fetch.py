@@ -89,14 +89,14 @@ def sha256_of(path: Path) -> str:
 def _bring(url: str, part: Path) -> None:
     """Complete `part`; if the connection breaks after some progress, try again."""
     for attempt in range(1, ATTEMPTS + 1):
-        before = _size(part)
+        old_size = _size(part)
         try:
             _continue(url, part)
             return
         except _LimitError:
             raise
         except _BrokenError:
-            if attempt == ATTEMPTS or _size(part) <= before:
+            if attempt == ATTEMPTS or _size(part) <= old_size:
                 raise
 
 

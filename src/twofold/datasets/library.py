@@ -22,8 +22,8 @@ def sources() -> dict[str, Source]:
     package = "twofold.datasets"
     files = pkgutil.iter_modules([str(Path(__file__).parent)])
     modules = [importlib.import_module(f"{package}.{file.name}") for file in files]
-    found = [module.SOURCE for module in modules if hasattr(module, "SOURCE")]
-    return {source.name: source for source in found}
+    all_sources = [module.SOURCE for module in modules if hasattr(module, "SOURCE")]
+    return {source.name: source for source in all_sources}
 
 
 def names() -> tuple[str, ...]:
@@ -43,8 +43,8 @@ def load(name: str, folder: Path | None = None) -> Dataset:
 def get(name: str, folder: Path | None = None) -> Path:
     """Return the place of a dataset's files, in `folder` if given; fetch them if necessary."""
     source = _source(name)
-    found = _find(source) if folder is None else _find_in(source, folder)
-    return (found or _fetch(source, folder)).where
+    location = _find(source) if folder is None else _find_in(source, folder)
+    return (location or _fetch(source, folder)).where
 
 
 def check(name: str, folder: Path | None = None) -> str:

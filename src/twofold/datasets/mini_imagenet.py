@@ -43,15 +43,15 @@ def find(folder: Path) -> Copy | None:
 def decode_folder(place: Path) -> Dataset:
     present = set(os.listdir(place / "images"))  # noqa: PTH208 (60,000 names, no paths)
     classes: dict[str, list[str]] = {}
-    seen: set[str] = set()
+    names_so_far: set[str] = set()
     for part in PARTS:
         table = place / f"{part}.csv"
         for name, label in _rows(table):
             if name not in present:
                 raise UserError(f"{table}: names {name}, which is not in {place / 'images'}")
-            if name in seen:
+            if name in names_so_far:
                 raise UserError(f"{table}: names {name}, which is named before")
-            seen.add(name)
+            names_so_far.add(name)
             classes.setdefault(label, []).append(name)
     ordered = {label: sorted(names) for label, names in classes.items()}
     return _pool(ordered, lambda name: _read_image(place / "images" / name), place)
@@ -112,21 +112,21 @@ def _read_pickle(path: Path) -> tuple[NDArray[np.uint8], dict[str, list[int]]]:
         raise UserError(f"{path}: class_dict is not a dict from class names to indices")
     indices = {}
     for label, rows in by_class.items():
-        wanted = np.sort(unpickle.integers(rows, f"{path}: class_dict"))
-        if len(wanted) and not 0 <= wanted[0] <= wanted[-1] < len(pixels):
+        numbers = np.sort(unpickle.integers(rows, f"{path}: class_dict"))
+        if len(numbers) and not 0 <= numbers[0] <= numbers[-1] < len(pixels):
             raise UserError(f"{path}: class_dict points outside of its {len(pixels)} images")
-        indices[unpickle.text(label)] = wanted.tolist()
+        indices[unpickle.text(label)] = numbers.tolist()
     _check_once(indices, path)
     return pixels, indices
 
 
 def _check_once(indices: Mapping[str, list[int]], path: Path) -> None:
     """Require that no image is named twice: it could be in the training set and in the test set."""
-    seen: set[int] = set()
+    rows_so_far: set[int] = set()
     for row in (row for rows in indices.values() for row in rows):
-        if row in seen:
+        if row in rows_so_far:
             raise UserError(f"{path}: class_dict names image {row} twice")
-        seen.add(row)
+        rows_so_far.add(row)
 
 
 def _pool(

@@ -47,12 +47,12 @@ def integers(value: object, where: str) -> NDArray[np.int64]:
     """Return a list or array of whole numbers from a pickle as an array."""
     flat = isinstance(value, list) and all(type(each) is int for each in value)
     try:  # a nested list is not converted: a short pickle can hold one that never ends
-        found = np.asarray(value) if flat or isinstance(value, ARRAYS) else np.empty(0)
+        array = np.asarray(value) if flat or isinstance(value, ARRAYS) else np.empty(0)
     except OverflowError:
-        found = np.empty(0)
-    if found.dtype.kind not in "iu" or found.ndim != 1:
+        array = np.empty(0)
+    if array.dtype.kind not in "iu" or array.ndim != 1:
         raise UserError(f"{where}: expected a list of whole numbers")
-    return found.astype(np.int64)
+    return array.astype(np.int64)
 
 
 def array(value: object, where: str) -> NDArray[Any]:

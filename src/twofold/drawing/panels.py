@@ -191,13 +191,13 @@ def _add_frame(axes: Axes, quantity: str) -> None:
 
 def _name_tasks(axes: Axes, timeline: Timeline) -> None:
     """Name tasks above their parts of the curve; with many tasks only the numbers fit."""
-    many = len(timeline.ends) > 4
+    crowded = len(timeline.ends) > 4
     above = axes.get_xaxis_transform()
     for k, (start, end) in enumerate(zip(timeline.starts, timeline.ends, strict=True)):
         number = timeline.task + k
-        name = f"{number}" if many else f"task {number}"
+        name = f"{number}" if crowded else f"task {number}"
         axes.text((start + end) / 2, 1.01, name, transform=above, ha="center")
-    if many:
+    if crowded:
         axes.text(timeline.starts[0], 1.01, "task ", transform=above, ha="right")
 
 

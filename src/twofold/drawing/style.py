@@ -83,8 +83,8 @@ def looks(names: Iterable[str]) -> dict[str, Style]:
     """Return a colour and a line style per name: common routines have their own, others the next
     spare one.
     """
-    spare = cycle(SPARE)
-    chosen = {name: LOOKS[name] if name in LOOKS else next(spare) for name in names}
+    styles_left = cycle(SPARE)
+    chosen = {name: LOOKS[name] if name in LOOKS else next(styles_left) for name in names}
     return {name: {"color": colour, "linestyle": line} for name, (colour, line) in chosen.items()}
 
 
@@ -120,9 +120,9 @@ def add_legend(figure: Figure, styles: dict[str, Style]) -> None:
     room = figure.get_figwidth() - 0.1
     names = [wrapped(name, room - HANDLE) for name in styles]
     rows, columns = _grid(names, room)
-    looks = zip(names, styles.values(), strict=True)
+    entries = zip(names, styles.values(), strict=True)
     figure.legend(
-        handles=[Line2D([], [], label=name, linewidth=1.5, **style) for name, style in looks],
+        handles=[Line2D([], [], label=name, linewidth=1.5, **style) for name, style in entries],
         loc="outside upper center",
         ncols=columns,
         handlelength=2.2,  # of a font size: enough for a pattern of dashes

@@ -89,9 +89,9 @@ class Evaluator:
             batch = self._drawn(task)
             predicted = predict(batch.x, scores)
             if self._rounded is not None and self.audit.due:
-                sure = self._exact(batch.x, scores)
-                compared.append((predicted, sure))
-                predicted = sure
+                exact = self._exact(batch.x, scores)
+                compared.append((predicted, exact))
+                predicted = exact
             results.append(_accuracy(predicted, batch.y))
         if self._compared is None:
             self.audit.finish(compared)

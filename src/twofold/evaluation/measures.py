@@ -12,121 +12,24 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import scipy  # which imports its parts when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from twofold.errors import UserError
-from twofold.evaluation.metrics import average_accuracy, minimum_accuracies
+from twofold.evaluation.metrics import average_accuracy
+from twofold.evaluation.trajectory import (
+    ROUNDING,
+    Gap,
+    Trajectory,
+    checked,
+    ends,
+    evaluated,
+)
 
-TOLERANCE = 1.0  # a task has recovered within this many points of its accuracy at the switch
 REACHED = 0.9  # a new task counts as learned with this share of the accuracy at its own end
 SHOTS = 10  # iterations of the learning curve area (beta in the A-GEM paper)
-ROUNDING = 1e-4  # accuracies are recorded in single precision
-
-
-class Trajectory:
-    """The accuracies of a run over its iterations.
-
-    task: the task (from 1) that was being learned at each iteration.
-    accuracy: a row per iteration and a column per task, NaN where it was not evaluated. (The last
-        iteration of every task is always evaluated.)
-    final: [k][i] is the accuracy on the whole test set of task i+1, after task k+1.
-    lowest: the same table with the lowest accuracies so far, if these were recorded separately.
-    """
-
-    def __init__(
-        self,
-        task: ArrayLike,
-        accuracy: ArrayLike,
-        final: Sequence[Sequence[float]],
-        lowest: ArrayLike | None = None,
-    ) -> None:
-        self.task, self.accuracy = np.asarray(task, int), np.asarray(accuracy, float)
-        self.final, self.tasks = final, self.accuracy.shape[1]
-        self.lowest = self.accuracy if lowest is None else np.asarray(lowest, float)
-
-    @cached_property
-    def minima(self) -> NDArray[np.float64]:
-        return minimum_accuracies(self.task, self.lowest)
-
-    @cached_property
-    def gaps(self) -> list[Gap]:
-        return gaps(self.task, self.accuracy)
-
-    @cached_property
-    def complete(self) -> NDArray[np.float64]:
-        """The accuracies from each task's first iteration on, interpolated linearly."""
-        rows = np.arange(len(self.task))
-        filled = np.full_like(self.accuracy, np.nan)
-        for i, column in enumerate(self.accuracy.T):
-            known, seen = np.isfinite(column), self.task > i
-            if known.any():
-                filled[seen, i] = np.interp(rows[seen], rows[known], column[known])
-        return filled
-
-    def of_task(self, k: int) -> NDArray[np.float64]:
-        """Return a_k during task k."""
-        own: NDArray[np.float64] = self.accuracy[self.task == k, k - 1]
-        return own
-
-
-@dataclass(frozen=True)
-class Gap:
-    """The effect of a task switch on one old task."""
-
-    switch: int  # b_j: the iterations done when the new task began
-    task: int  # the old task i, from 1
-    depth: float  # points: a_i(b_j) minus the lowest accuracy from the switch on
-    lowest_at: int  # iterations from the switch to the lowest accuracy; 0 if it never fell
-    recovery: int | None  # iterations from the switch to recovery; None without recovery
-    before: float  # a_i(b_j)
-    length: int  # iterations from this switch to the next one, or to the end
-
-
-def gaps(
-    task: ArrayLike,
-    accuracy: ArrayLike,
-    window: int | None = None,
-    tolerance: float = TOLERANCE,
-) -> list[Gap]:
-    """Return the gap of every switch and every evaluated task before it.
-
-    task: the task (from 1) that was being learned at each iteration.
-    accuracy: a row per iteration and a column per task, NaN where it was not evaluated.
-    window: within how many iterations after the switch the lowest accuracy is searched; None for
-        all until the next switch, since a gap may come late.
-    tolerance: a task has recovered when, after its lowest accuracy, it is at most this many points
-        below a_i(b_j). A task that never fell further recovers after 0 iterations.
-    """
-    learned, curves = _checked(task, accuracy)
-    found = []
-    for j in range(1, curves.shape[1]):
-        switch, end = np.searchsorted(learned, [j, j + 1], side="right")
-        for i in range(j):
-            before = _evaluated(curves[:switch, i])
-            if len(before):
-                curve = np.concatenate([before[-1:], curves[switch:end, i]])
-                found.append(_gap(int(switch), i + 1, curve, window, tolerance))
-    return found
-
-
-def _gap(
-    switch: int, task: int, curve: NDArray[np.float64], window: int | None, tolerance: float
-) -> Gap:
-    """Return the gap in a curve that begins with a_i(b_j)."""
-    lowest_at = int(np.nanargmin(curve if window is None else curve[: window + 1]))
-    depth = float(curve[0] - curve[lowest_at])
-    allowed, recovery = tolerance + ROUNDING, None
-    back = np.flatnonzero(curve[lowest_at:] >= curve[0] - allowed)
-    if depth <= allowed:
-        recovery = 0
-    elif len(back):
-        recovery = lowest_at + int(back[0])
-    return Gap(switch, task, depth, lowest_at, recovery, float(curve[0]), len(curve) - 1)
 
 
 Unit = Literal["percent", "points", "iterations"]
@@ -168,43 +71,10 @@ def measures(
     lowest: a table like `accuracy` with the lowest accuracies so far, if `accuracy` has gaps and
         these are known nevertheless.
     """
-    learned, curves = _checked(task, accuracy)
+    learned, curves = checked(task, accuracy)
     final = ends(learned, curves) if final is None else final
     trajectory = Trajectory(learned, curves, final, lowest)
     return {key: measure.of(trajectory) for key, measure in MEASURES.items()}
-
-
-def ends(task: ArrayLike, accuracy: ArrayLike) -> list[list[float]]:
-    """Return the last accuracies of curves at the end of each task, on the tasks until then."""
-    learned, curves = _checked(task, accuracy)
-    found = []
-    for k in range(1, int(learned[-1]) + 1):
-        known = [_evaluated(curves[learned <= k, i]) for i in range(k)]
-        for i, values in enumerate(known, 1):
-            if not len(values):
-                raise UserError(f"task {i} was not evaluated until the end of task {k}")
-        found.append([float(values[-1]) for values in known])
-    return found
-
-
-def _checked(task: ArrayLike, accuracy: ArrayLike) -> tuple[NDArray[np.int_], NDArray[np.float64]]:
-    """Return curves as arrays, or say in one line what is wrong with them."""
-    try:
-        learned, curves = np.asarray(task, int), np.asarray(accuracy, float)
-    except (TypeError, ValueError):
-        raise UserError("tasks and accuracies must be arrays of numbers") from None
-    if learned.ndim != 1 or curves.ndim != 2 or len(learned) != len(curves) or not len(learned):
-        raise UserError(
-            "curves need a task per iteration, and a row of accuracies per iteration with a column "
-            f"per task, not arrays of shape {list(learned.shape)} and {list(curves.shape)}"
-        )
-    steps = np.diff(learned)
-    if learned[0] != 1 or ((steps != 0) & (steps != 1)).any() or learned[-1] > curves.shape[1]:
-        raise UserError(
-            f"tasks are counted from 1 and come one after another, up to {curves.shape[1]} (the "
-            "columns of accuracies)"
-        )
-    return learned, curves
 
 
 def measure(
@@ -280,8 +150,8 @@ def gap_area(run: Trajectory) -> float | None:
     """
 
     def below(gap: Gap) -> float:
-        after = run.complete[gap.switch : gap.switch + gap.length, gap.task - 1]
-        return float(np.maximum(gap.before - after, 0).mean())
+        curve = run.complete[gap.switch : gap.switch + gap.length, gap.task - 1]
+        return float(np.maximum(gap.before - curve, 0).mean())
 
     return _mean(below(gap) for gap in run.gaps)
 
@@ -363,7 +233,7 @@ def forgetting(run: Trajectory) -> float | None:
     1/(T-1) sum_{i<T} [max_{i<=k<T} a_i(b_k) - a_i(b_T)]
     """
     *earlier, end = run.final
-    return _mean(max(after[i] for after in earlier[i:]) - end[i] for i in range(len(earlier)))
+    return _mean(max(row[i] for row in earlier[i:]) - end[i] for i in range(len(earlier)))
 
 
 @measure("bwt", "BWT", "points", "higher", "unaffected", whole=True)
@@ -374,7 +244,7 @@ def backward_transfer(run: Trajectory) -> float | None:
     1/(T-1) sum_{i<T} [a_i(b_T) - a_i(b_i)]
     """
     *earlier, end = run.final
-    return _mean(end[i] - after[i] for i, after in enumerate(earlier))
+    return _mean(end[i] - row[i] for i, row in enumerate(earlier))
 
 
 @measure("new_speed", "new task at 90%", "iterations", "lower", "upper bound")
@@ -400,7 +270,7 @@ def new_task_accuracy(run: Trajectory) -> float | None:
 
     1/(T-1) sum_{k>1} a_k(b_k)
     """
-    return _mean(after[-1] for after in run.final[1:])
+    return _mean(row[-1] for row in run.final[1:])
 
 
 def _largest_fall(curve: NDArray[np.float64], window: int) -> float:
@@ -419,12 +289,8 @@ def _largest_fall(curve: NDArray[np.float64], window: int) -> float:
     return float((highest - curve)[known].max())
 
 
-def _evaluated(curve: NDArray[np.float64]) -> NDArray[np.float64]:
-    return curve[np.isfinite(curve)]
-
-
 def _last(curve: NDArray[np.float64]) -> float:
-    return float(_evaluated(curve)[-1])
+    return float(evaluated(curve)[-1])
 
 
 def _mean(values: Iterable[float]) -> float | None:

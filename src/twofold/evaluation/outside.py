@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from twofold.errors import UserError
@@ -186,9 +187,9 @@ def _measured(test: Measured, model: Any) -> float:
 def _checked(logits: Any) -> Tensor:
     """Require scores in a row per example."""
     if not isinstance(logits, Tensor) or logits.dim() != 2:
-        found = f"shape {list(logits.shape)}" if isinstance(logits, Tensor) else type(logits)
+        form = f"shape {list(logits.shape)}" if isinstance(logits, Tensor) else type(logits)
         raise UserError(
-            f"the model must return a row of scores per example, not {found}: for other outputs, "
+            f"the model must return a row of scores per example, not {form}: for other outputs, "
             "give a function of the model instead of a test set"
         )
     return logits
@@ -219,3 +220,11 @@ def stacked(values: Sequence[Value]) -> Tensor:
     devices = [value.device for value in values if isinstance(value, Tensor)]
     device = devices[0] if devices else torch.device("cpu")
     return torch.stack([torch.as_tensor(value, device=device).float() for value in values])
+
+
+def rank() -> int:
+    """Return the rank of this process in distributed training; 0 elsewhere."""
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank()
+    distributed_run = int(os.environ.get("WORLD_SIZE", "1")) > 1  # set by torchrun
+    return int(os.environ.get("RANK", "0")) if distributed_run else 0

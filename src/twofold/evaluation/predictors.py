@@ -148,9 +148,9 @@ def exact(net: View, sample: Tensor) -> Predictor:
 
 def confirmed(net: View, sample: Tensor) -> Predictor:
     """Return what `exact` does, for a network that anybody may change at any time."""
-    found = None if net.has_hooks else exact(net, sample)
-    if isinstance(found, Checked) and isinstance(found.sure, Plain):
-        return Confirmed(found, found.sure)
+    predictor = None if net.has_hooks else exact(net, sample)
+    if isinstance(predictor, Checked) and isinstance(predictor.sure, Plain):
+        return Confirmed(predictor, predictor.sure)
     return Plain(net, chunk_size(net, sample))
 
 
@@ -198,11 +198,11 @@ def _agree(net: View, sample: Tensor, dtype: torch.dtype, margin: float) -> bool
     """Tell whether `Inference`, which may misread a network, agrees with it on a sample."""
     try:
         other = FlatModel(net.copy(), net.device)
-        quick = Inference(other, dtype)
+        inference = Inference(other, dtype)
         _move(other, sample)
-        quick.follow()
+        inference.follow()
         logits = other(sample)
-        return _near(quick(sample), logits, margin)
+        return _near(inference(sample), logits, margin)
     except Exception:  # the user's network may raise any error
         return False
 

@@ -100,12 +100,12 @@ class Examples:
         rows = self.rows
         if not isinstance(self._source, Pair) and len(rows) > DIGESTED:
             rows = rows[np.linspace(0, len(rows) - 1, DIGESTED).astype(int)]
-        found = hashlib.sha256(f"{len(self.rows)}".encode())
+        sha = hashlib.sha256(f"{len(self.rows)}".encode())
         for tensor in self.read(rows):
             plain = tensor.detach().cpu().contiguous()
-            found.update(f"{plain.dtype} {tuple(plain.shape)}".encode())
-            found.update(plain.reshape(-1).view(torch.uint8).numpy().data)
-        return found.hexdigest()
+            sha.update(f"{plain.dtype} {tuple(plain.shape)}".encode())
+            sha.update(plain.reshape(-1).view(torch.uint8).numpy().data)
+        return sha.hexdigest()
 
 
 TestSet = Examples | Measured
@@ -118,10 +118,10 @@ def read_sets(given: Mapping[str, Any]) -> list[TestSet]:
     sets = [_read(str(name), test) for name, test in given.items()]
     examples = [each for each in sets if isinstance(each, Examples)]
     for each in examples[1:]:
-        first, own = examples[0].few.x, each.few.x
-        if own.shape[1:] != first.shape[1:] or own.dtype != first.dtype:
+        first, inputs = examples[0].few.x, each.few.x
+        if inputs.shape[1:] != first.shape[1:] or inputs.dtype != first.dtype:
             raise UserError(
-                f"test set {each.name!r} has inputs of shape {_kind(own)}, and "
+                f"test set {each.name!r} has inputs of shape {_kind(inputs)}, and "
                 f"{examples[0].name!r} of shape {_kind(first)}"
             )
     return sets

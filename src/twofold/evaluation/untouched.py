@@ -24,8 +24,8 @@ def kept_random_states() -> Iterator[None]:
         torch.set_rng_state(state)
         np.random.set_state(numbers)
         random.setstate(python)
-        for gpu, own in zip(gpus, states, strict=True):
-            torch.cuda.set_rng_state(own, gpu)
+        for gpu, gpu_state in zip(gpus, states, strict=True):
+            torch.cuda.set_rng_state(gpu_state, gpu)
         if metal is not None:
             torch.mps.set_rng_state(metal)
 

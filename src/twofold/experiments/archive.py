@@ -112,14 +112,14 @@ class Archive:
         """Return what is wrong with each damaged run among these."""
         if self._sound():
             return {}
-        found = {}
+        reasons = {}
         for name in names:
             try:
                 self.entry(name).read()
-                found[name] = f"{CURVES} is not as it was written"
+                reasons[name] = f"{CURVES} is not as it was written"
             except UserError as error:
-                found[name] = str(error)
-        return found
+                reasons[name] = str(error)
+        return reasons
 
     def _sound(self) -> bool:
         """Tell whether the file of all curves is undamaged."""
@@ -297,9 +297,9 @@ def _write_curves(file: Path, entries: list[Entry]) -> dict[str, str]:
     types: dict[str, pa.DataType] = {}
     for entry in entries:
         for name, column in _kept(entry).items():
-            found = pa.from_numpy_dtype(column.dtype)
-            if types.setdefault(name, found) != found:
-                kinds = f"{types[name]} in other runs and {found} in {entry.name}"
+            kind = pa.from_numpy_dtype(column.dtype)
+            if types.setdefault(name, kind) != kind:
+                kinds = f"{types[name]} in other runs and {kind} in {entry.name}"
                 raise UserError(f"an archive needs columns of one type: {name!r} is {kinds}")
     names = sorted(types, key=_place)
     schema = pa.schema([(RUN, pa.string()), *((name, types[name]) for name in names)])
@@ -344,9 +344,9 @@ def _place(name: str) -> tuple[int, str, int]:
 
 def _digest(columns: Mapping[str, Array]) -> str:
     """Return a digest of all bits, which does not depend on the order of the columns."""
-    found = hashlib.sha256()
+    sha = hashlib.sha256()
     for name in sorted(columns):
         column = np.ascontiguousarray(columns[name])
-        found.update(f"{name} {column.dtype.str} {column.shape}".encode())
-        found.update(column.data)
-    return found.hexdigest()
+        sha.update(f"{name} {column.dtype.str} {column.shape}".encode())
+        sha.update(column.data)
+    return sha.hexdigest()

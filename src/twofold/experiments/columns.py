@@ -102,12 +102,12 @@ def checked(columns: dict[str, Array], summary: Mapping[str, Any], where: str) -
     kinds = {name.rpartition("_")[0] for name in columns if name.rpartition("_")[2].isdigit()}
     tasks = len(summary.get("accuracy_after_task", ())) or None
     for kind in kinds & KINDS:
-        own = [name for name in columns if name.rpartition("_")[0] == kind]
+        names = [name for name in columns if name.rpartition("_")[0] == kind]
         past = tasks and tasks - ("lowest" in kind)  # the last task has no later one
-        whole = "raw" in kind or len(own) in (past or len(own), tasks)
-        if not whole or own != [f"{kind}_{k + 1}" for k in range(len(own))]:
+        whole = "raw" in kind or len(names) in (past or len(names), tasks)
+        if not whole or names != [f"{kind}_{k + 1}" for k in range(len(names))]:
             raise WrongContentError(f"{where}: the columns {kind}_K are not those of {tasks} tasks")
-        values = np.stack([np.asarray(columns[name], np.float64) for name in own])
+        values = np.stack([np.asarray(columns[name], np.float64) for name in names])
         if "raw" not in kind and "test_sets" not in summary and not _percent(values):
             raise WrongContentError(f"{where}: {kind} must be from 0 to 100")
     if tasks is not None and "accuracy" not in kinds:

@@ -65,7 +65,7 @@ class Config(Request):
         every = known.pop("eval_every", 1)  # the older form of `every:10`
         if every != 1:
             known["eval_schedule"] = f"every:{every}"
-        known["components"] = [(name, dict(own)) for name, own in known["components"]]
+        known["components"] = [(name, dict(values)) for name, values in known["components"]]
         if known.pop("reset_momentum", False):  # the older form of the routine
             known["components"].append(("momentum-reset", {}))
             known["method"] += "+momentum-reset"
@@ -104,10 +104,10 @@ class Config(Request):
         defaults = {name: each.default for name, each in options(Config).items()}
         texts = self.plugin_digests() if plugins is None else list(plugins)
         decisive = self.decisive() | {"plugins": texts}
-        told = {
+        parts = {
             name: v for name, v in decisive.items() if name not in defaults or v != defaults[name]
         }
-        text = json.dumps(told, sort_keys=True)
+        text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     def plugin_digests(self) -> list[str]:
@@ -188,6 +188,26 @@ def setting_words(config: Config, shown: Iterable[Option]) -> list[str]:
 
 def _short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else plain(value)
+
+
+def option_names() -> list[str]:
+    """Return the names of all options of a run."""
+    return list(options(Config))
+
+
+def option_value(config: Config, name: str) -> object:
+    """Return the value of an option as a table shows it."""
+    value = config.value(name)
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def option_values(config: Config, names: Iterable[str]) -> dict[str, object]:
+    return {name: option_value(config, name) for name in names}
+
+
+def headings(names: Iterable[str]) -> list[str]:
+    """Return the headings of options."""
+    return [options(Config)[name].column for name in names]
 
 
 def own_settings(configs: Iterable[Config]) -> dict[str, Option]:

@@ -25,7 +25,7 @@ from twofold.experiments.files import own_folder
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, writing
 from twofold.plainfiles import replace_file
-from twofold.training import Progress
+from twofold.results import Progress
 
 TELL_EVERY = 0.2  # seconds between two messages about a run's progress
 RETRIES = 1  # a run whose worker dies is tried once more

@@ -75,14 +75,14 @@ def iteration(
 ) -> Load:
     """Return the load of one training iteration, in the steps of `Training._iterate`."""
     needs, past = needs_of(routines), task - 1
-    own = objective.cost(task, b, batch_norm)
-    total = own * 2 if Needs.ELSEWHERE in needs else own  # again, at different weights
+    cost = objective.cost(task, b, batch_norm)
+    total = cost * 2 if Needs.ELSEWHERE in needs else cost  # again, at different weights
     if past:
-        total += _reference_load(objective, needs, own, past, b, batch_norm)
+        total += _reference_load(objective, needs, cost, past, b, batch_norm)
     for routine in routines:
         total += routine.cost(task)
     for term in objective.terms:
-        total += term.cost(task, own.images)
+        total += term.cost(task, cost.images)
     return total + objective.further_cost(task, b)
 
 
@@ -118,7 +118,7 @@ class Speed:
 
 def calibrate(net: FlatModel, image: tuple[int, ...], precision: Precision = "fp32") -> Speed:
     """Time passes of two sizes, which separates the time per image from the time per pass."""
-    few, many = (4, 16) if net.has_batch_norm else (16, 256)
+    small, large = (4, 16) if net.has_batch_norm else (16, 256)
     velocity = torch.zeros_like(net.values)
 
     def train(x: Tensor) -> None:
@@ -127,10 +127,10 @@ def calibrate(net: FlatModel, image: tuple[int, ...], precision: Precision = "fp
         net.values.add_(velocity, alpha=0.0)  # it takes the time of an update and changes nothing
 
     with one_thread():
-        short, long = (_seconds(train, _random(count, image)) for count in (few, many))
+        short, long = (_seconds(train, _random(count, image)) for count in (small, large))
         evaluated = min(evaluation_seconds(net, image, one) for one in DTYPES[precision])
-    an_image = max(0.0, (long - short) / (many - few))
-    return Speed(max(0.0, short - few * an_image), an_image, evaluated)
+    an_image = max(0.0, (long - short) / (large - small))
+    return Speed(max(0.0, short - small * an_image), an_image, evaluated)
 
 
 def evaluation_seconds(net: FlatModel, image: tuple[int, ...], dtype: torch.dtype) -> float:
@@ -191,8 +191,8 @@ class Estimator:
     def slowdown(self, config: Config) -> float:
         """Return how many times slower a run's evaluation is than in fp32."""
         exact = dataclasses.replace(config, eval_precision="fp32")
-        own, fp32 = (self._speed(each)[2].evaluated for each in (config, exact))
-        return own / fp32
+        seconds, fp32 = (self._speed(each)[2].evaluated for each in (config, exact))
+        return seconds / fp32
 
 
 def slow_precision(configs: Iterable[Config], data: Path | None) -> list[str]:

@@ -22,7 +22,8 @@ from twofold.experiments.runs import Run
 from twofold.experiments.start import Start
 from twofold.experiments.store import Store, Work, writing
 from twofold.experiments.summary import summarise
-from twofold.training import Progress, Training
+from twofold.results import Progress
+from twofold.training import Training
 
 OnProgress = Callable[[Progress], None]
 State = dict[str, Tensor]  # of a network

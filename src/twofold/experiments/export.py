@@ -25,9 +25,9 @@ def export(places: Sequence[Path], to: Path) -> tuple[int, int]:
     if read_mark(to) is not None and not is_archive(to):
         raise UserError(f"{to} is a run store and not an archive: export to a different folder")
     archive = Archive(to)
-    before = archive.size()
+    old_size = archive.size()
     added = archive.add(map(_entry, places))
-    return len(added), max(archive.size() - before, 0)
+    return len(added), max(archive.size() - old_size, 0)
 
 
 def _entry(place: Path) -> Entry:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from twofold.curves import ACCURACY, RECORDED, Columns
 from twofold.errors import UserError, missing
-from twofold.evaluation.measures import ends
+from twofold.evaluation.trajectory import ends
 from twofold.experiments.foreign import describe
 from twofold.experiments.runs import Run
 from twofold.experiments.summary import summarise
-from twofold.training import Result
+from twofold.results import Result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,8 +148,8 @@ def _divided(
             raise UserError(f"which {name}? Set it with --{name}")
     groups = table.groupby(within, sort=False) if within else [((), table)]
     for values, part in groups:
-        found: dict[str, Any] = {**given, **dict(zip(within, values, strict=True))}
-        names = str(found["benchmark"]), str(found["method"]), int(found["seed"])
+        options: dict[str, Any] = {**given, **dict(zip(within, values, strict=True))}
+        names = str(options["benchmark"]), str(options["method"]), int(options["seed"])
         yield names, part.reset_index(drop=True)
 
 
@@ -199,22 +199,22 @@ def _curves(
         task = 1 + np.searchsorted(sorted(switches), np.arange(1, length + 1), side="left")
     else:  # a task begins right after the last row of the task before it
         task = numbers[np.searchsorted(places, np.arange(1, length + 1))]
-    found: Columns = {
+    curves: Columns = {
         "iteration": np.arange(1, length + 1, dtype=np.int32),
         "task": task.astype(np.int16),
     }
     for name, empty in RECORDED.items():
-        found[name] = np.full(length, empty, np.float32)
+        curves[name] = np.full(length, empty, np.float32)
         if name in table.columns and name not in columns:
-            found[name][places - 1] = _numbers(file, table, name)
+            curves[name][places - 1] = _numbers(file, table, name)
     for k in range(tasks):
         curve = np.full(length, np.nan, np.float32)
         curve[places - 1] = values[:, k]
         curve[task <= k] = np.nan  # before its task begins, a test set says nothing here
-        found[f"accuracy_{k + 1}"] = curve
+        curves[f"accuracy_{k + 1}"] = curve
         if k < tasks - 1 and not np.isfinite(curve[task > k + 1]).any():
             raise UserError(f"{file}: {columns[k]!r} has no value after its own task")
-    return found, [str(name) for name in columns[:tasks]]
+    return curves, [str(name) for name in columns[:tasks]]
 
 
 def _found(named: Mapping[str, str], names: Iterable[str]) -> str | None:
@@ -271,39 +271,43 @@ def _value_columns(
     """Return the columns with the values of tasks, in order: those that are numbered, or all."""
     import pandas as pd
 
-    own = [
+    candidates = [
         name
         for name in table.columns
         if name not in (*apart, *RECORDED, *NAMES) and pd.api.types.is_numeric_dtype(table[name])
     ]
     kinds: dict[str, dict[int, str]] = {}
-    for name in own:
+    for name in candidates:
         match = re.fullmatch(r"(.*?)(\d+)", name)
         if match:
             kinds.setdefault(match[1], {})[int(match[2])] = name
     if len(kinds) > 1:
-        kinds = {kind: own for kind, own in kinds.items() if re.match(r"(?i)(.*\W)?acc", kind)}
+        kinds = {
+            kind: candidates
+            for kind, candidates in kinds.items()
+            if re.match(r"(?i)(.*\W)?acc", kind)
+        }
     if len(kinds) == 1:
         (numbered,) = kinds.values()
         return [numbered[number] for number in sorted(numbered)]
-    if not own or kinds or events:
+    if not candidates or kinds or events:
         raise UserError(
             f"{file}: which columns hold the values of the tasks? Set --columns A,B (there are "
             f"{_listed(table)})"
         )
-    return own
+    return candidates
 
 
 def _places(file: Path, steps: NDArray[np.int_], labels: list[Any] | None) -> NDArray[np.int_]:
     """Return the iteration of each row from 1 on; a count may begin anew with every task."""
     first = int(steps.min()) == 0
     places: list[int] = []
-    before = 0
+    start = 0
     for row, step in enumerate(steps.tolist()):
         switched = labels is not None and row > 0 and labels[row] != labels[row - 1]
         if switched and step <= steps[row - 1]:
-            before = places[-1]
-        places.append(before + step + first)
+            start = places[-1]
+        places.append(start + step + first)
     if (np.diff(places) <= 0).any():
         row = int(np.argmax(np.diff(places) <= 0)) + 1
         raise UserError(f"{file}: iteration {steps[row]} comes after {steps[row - 1]}")
@@ -337,9 +341,9 @@ def _schedule(task: Any, accuracy: Table) -> str:
         return "every"
     dense, gaps = len(known), list[int]()
     for k in np.unique(task):
-        own = known[task == k]
-        first = int(np.argmin(own)) if not own.all() else len(own)
+        rows = known[task == k]
+        first = int(np.argmin(rows)) if not rows.all() else len(rows)
         dense = min(dense, first)
-        gaps += np.diff(np.flatnonzero(own[max(first - 1, 0) :])).tolist()
+        gaps += np.diff(np.flatnonzero(rows[max(first - 1, 0) :])).tolist()
     sparse = max(max(set(gaps), key=gaps.count) if gaps else 2, 2)
     return f"dense:{dense}:{sparse}" if dense > 1 else f"every:{sparse}"

@@ -11,9 +11,11 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import cast
@@ -31,7 +33,7 @@ from twofold.experiments.engine import (
 from twofold.experiments.execution import BUSY_PAUSE, run_in_store
 from twofold.experiments.files import own_folder
 from twofold.experiments.store import Store, writing
-from twofold.training import Progress
+from twofold.results import Progress
 
 # A run uses one thread. Libraries read these variables when they load, before a worker can act.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -80,7 +82,6 @@ class _Pool:
         self._arguments = store, data, checkpoint_every
         self._ledger = Ledger(configs, store, watcher)
         self._workers: dict[Connection, _Worker] = {}
-        self._context = multiprocessing.get_context("spawn")  # a fork inherits torch's threads
 
     def run(self, devices: Sequence[str | None]) -> None:
         os.environ.update({k: v for k, v in ONE_THREAD.items() if k not in os.environ})
@@ -99,16 +100,12 @@ class _Pool:
         return [c for c, worker in self._workers.items() if worker.index is not None]
 
     def _hire(self, device: str | None) -> None:
-        own_end, worker_end = self._context.Pipe()
-        process = self._context.Process(
-            target=_work, args=(worker_end, *self._arguments), daemon=True
+        context = _context()
+        own_end, worker_end = context.Pipe()
+        process = context.Process(
+            target=_work, args=(worker_end, dict(os.environ), *self._arguments), daemon=True
         )
-        # This process handles Ctrl-C. A new process inherits the blocked signals from its start.
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-        try:
-            process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        process.start()
         worker_end.close()
         self._workers[own_end] = _Worker(process, device, _log_of(self._store, process.pid))
 
@@ -160,6 +157,24 @@ class _Pool:
             self._hire(worker.device)
 
 
+def _context() -> ForkServerContext:
+    """Start the server from which workers are forked, unless it runs: it has imported torch once.
+
+    A fork of this process would inherit torch's threads.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    # This process handles Ctrl-C. The server and its workers inherit the blocked signals from its
+    # start. The start of the resource tracker unblocks them, so that comes first.
+    resource_tracker.ensure_running()
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    return context
+
+
 def _log_of(store: Store, pid: int | None) -> Path:
     return store.folder / ".work" / f"worker-{socket.gethostname()}-{pid}.log"  # hosts may share it
 
@@ -183,8 +198,16 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _work(connection: Connection, store: Store, data: Path | None, checkpoint_every: float) -> None:
+def _work(
+    connection: Connection,
+    environment: Mapping[str, str],
+    store: Store,
+    data: Path | None,
+    checkpoint_every: float,
+) -> None:
     """Take configurations, train their runs and answer, until the pipe closes."""
+    os.environ.clear()  # it is the server's, from when that started
+    os.environ.update(environment)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         _print_to(_log_of(store, os.getpid()), store)

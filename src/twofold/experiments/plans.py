@@ -91,18 +91,20 @@ def seconds_of(text: str) -> float:
 def reductions(configs: Sequence[Config]) -> list[Reduction]:
     """Return the reductions in the order in which they are tried, from none to the largest."""
     changes: dict[str, Any] = {}
-    found = []
+    all_reductions = []
     for exactness, change in EVALUATIONS:
         changes |= change
-        found.append(Reduction(exactness, dict(changes)))
-    least, seeds = found[-1], len({config.seed for config in configs})
-    found += [dataclasses.replace(least, seeds=count) for count in (3, 2, 1) if count < seeds]
-    least, tasks = found[-1], max(map(_tasks, configs))
+        all_reductions.append(Reduction(exactness, dict(changes)))
+    least, seeds = all_reductions[-1], len({config.seed for config in configs})
+    all_reductions += [
+        dataclasses.replace(least, seeds=count) for count in (3, 2, 1) if count < seeds
+    ]
+    least, tasks = all_reductions[-1], max(map(_tasks, configs))
     while tasks > 2:
         tasks = (tasks + 1) // 2
         reduction = dataclasses.replace(least, tasks=tasks, exactness="MIN and AVG of fewer tasks")
-        found.append(reduction)
-    return found
+        all_reductions.append(reduction)
+    return all_reductions
 
 
 def fit(

@@ -24,14 +24,14 @@ def draw(named: Mapping[str, Sequence[Run]], task: int) -> Figure:
 
     On top are the first iterations after each task switch, below the whole curves.
     """
-    runs = [run for own in named.values() for run in own]
+    runs = [run for group in named.values() for run in group]
     if not runs:
         raise UserError("a figure needs at least one run")
     timeline = timeline_of(runs, task, "select some of them")
     styles = looks(named)
-    drawn = [series(own, task, name, styles[name]) for name, own in named.items()]
+    drawn = [series(group, task, name, styles[name]) for name, group in named.items()]
     place = [_shared(runs, name) for name in ("benchmark", "mode")]
-    seeds = seed_words({name: len(own) for name, own in named.items()})
+    seeds = seed_words({name: len(group) for name, group in named.items()})
     note = ": ".join(filter(None, [", ".join(filter(None, place)), seeds]))
     return stacks_figure({"": drawn}, timeline, [note], share=any_projected(drawn))
 

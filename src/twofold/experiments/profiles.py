@@ -63,8 +63,8 @@ def find(name: str, benchmark: str, method: Method) -> Profile:
     for departure in () if name == DEFAULT else _profiles().find(name):
         if departure.where(benchmark, method):
             for component in departure.components:
-                own = profile.components.setdefault(component, {})
-                own[departure.option] = departure.code
+                options = profile.components.setdefault(component, {})
+                options[departure.option] = departure.code
             if not departure.components:
                 profile.settings[departure.option] = departure.code
     return profile
@@ -73,12 +73,12 @@ def find(name: str, benchmark: str, method: Method) -> Profile:
 @cache
 def departures() -> papers.Catalogue[Departure]:
     """Return the departures of all papers by name."""
-    found = papers.modules("profiles")
+    modules = papers.modules("profiles")
     return papers.Catalogue(
         "departure",
         {
             paper: {each.name: each for each in getattr(module, "DEPARTURES", ())}
-            for paper, module in found.items()
+            for paper, module in modules.items()
         },
     )
 
@@ -91,7 +91,7 @@ def note(paper: str, profile: str) -> str:
 
 @cache
 def _profiles() -> papers.Catalogue[Sequence[Departure]]:
-    found = papers.modules("profiles")
+    modules = papers.modules("profiles")
     return papers.Catalogue(
-        "profile", {paper: getattr(module, "PROFILES", {}) for paper, module in found.items()}
+        "profile", {paper: getattr(module, "PROFILES", {}) for paper, module in modules.items()}
     )

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from twofold.experiments.config import Config, setting_words, varying
 from twofold.experiments.execution import Finished
 from twofold.experiments.summary import result_text
-from twofold.training import Progress as TrainingProgress
+from twofold.results import Progress as TrainingProgress
 
 LINE_EVERY = 30.0  # seconds between two plain lines about one run
 DRAW_EVERY = 0.2  # seconds between two drawings in a notebook
@@ -96,12 +96,12 @@ class Display:
         if self._json:
             print(json.dumps({**finished.summary, "folder": str(finished.folder)}), flush=True)
         self._also(finished.folder)
-        before = "  (was there already)" if finished.state == "there" else ""
+        remark = "  (was there already)" if finished.state == "there" else ""
         if finished.restarted:
-            before = f"  (trained from the start: {finished.restarted})"
+            remark = f"  (trained from the start: {finished.restarted})"
             if self._console.quiet:
-                print(f"{self._names[index]}:{before}", file=sys.stderr)
-        self.trained(index, finished.summary, before)
+                print(f"{self._names[index]}:{remark}", file=sys.stderr)
+        self.trained(index, finished.summary, remark)
 
     def trained(self, index: int, summary: Mapping[str, Any], remark: str = "") -> None:
         """Show the result of a run that is complete, in a store or in memory."""

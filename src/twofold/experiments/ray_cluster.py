@@ -1,4 +1,4 @@
-"""A Ray cluster to train runs on, which is joined at an address or started on this machine."""
+"""A Ray cluster to train runs on: joined at an address or started here, and observed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
@@ -37,6 +38,8 @@ from ray.exceptions import RayError
 
 DIAL, ANSWER = 5.0, 20.0  # seconds to reach an address, and for a cluster there to answer
 OBJECTS = 100 * 2**20  # bytes of shared memory in a cluster started here: runs are small
+LOOK_EVERY = 0.5  # seconds between two looks at the nodes, or readings of messages
+LOOK_FOR_HEAD, LOST = 3.0, 4  # seconds between two looks at the head; how many may be in vain
 
 # Ray tries an address for minutes and prints messages. A process that can be stopped tries first.
 PROBE = """
@@ -118,7 +121,7 @@ def _probe(address: str) -> None:
             raise UserError(f"no Ray cluster at {address}: {error.strerror or error}") from None
     try:
         probe = [sys.executable, "-c", PROBE, address]
-        done = subprocess.run(probe, capture_output=True, text=True, timeout=ANSWER)
+        process = subprocess.run(probe, capture_output=True, text=True, timeout=ANSWER)
     except subprocess.TimeoutExpired as error:
         if b"Unauthenticated" in (error.stderr or b""):
             why = f"the Ray cluster at {address} wants its token: set RAY_AUTH_MODE=token"
@@ -128,9 +131,62 @@ def _probe(address: str) -> None:
                 f"(`ray start --address {address}` makes it one)"
             )
         raise UserError(why) from None
-    if done.returncode != 0:
-        why = done.stderr.strip().splitlines()[-1]
+    if process.returncode != 0:
+        why = process.stderr.strip().splitlines()[-1]
         raise UserError(f"can't join the Ray cluster at {address}: {why}")
+
+
+class Head:
+    """The cluster's head. Ray ends the whole process if it is lost: this notices it earlier."""
+
+    def __init__(self) -> None:
+        host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
+        self._place = host.strip("[]"), int(port)
+        self._looked, self._in_vain = time.monotonic(), 0
+
+    @property
+    def lost(self) -> bool:
+        return self._in_vain >= LOST
+
+    def check(self) -> None:
+        """Raise UserError if the head has not answered for some time."""
+        if time.monotonic() - self._looked < LOOK_FOR_HEAD:
+            return
+        self._looked = time.monotonic()
+        try:
+            socket.create_connection(self._place, timeout=LOOK_FOR_HEAD).close()
+            self._in_vain = 0
+        except OSError:
+            self._in_vain += 1
+        if self.lost:
+            raise UserError(
+                "the Ray cluster is gone: what is finished is kept, and the same command continues "
+                "once the cluster is back"
+            )
+
+
+class Nodes:
+    """The nodes of a cluster and their resources, which change when nodes come and go.
+
+    A thread asks the head, since a call waits forever if the head is gone.
+    """
+
+    def __init__(self) -> None:
+        self._closed = threading.Event()
+        self._look()
+        threading.Thread(target=self._keep_looking, daemon=True).start()
+
+    def _look(self) -> None:
+        self.resources: dict[str, float] = ray.cluster_resources()
+        self.all: list[dict[str, Any]] = ray.nodes()
+
+    def _keep_looking(self) -> None:
+        while not self._closed.wait(LOOK_EVERY):
+            with contextlib.suppress(Exception):  # the next look may succeed
+                self._look()
+
+    def close(self) -> None:
+        self._closed.set()
 
 
 class Hushed:

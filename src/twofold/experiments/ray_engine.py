@@ -15,7 +15,6 @@ import os
 import socket
 import sys
 import tempfile
-import threading
 import time
 import uuid
 from collections import Counter
@@ -40,11 +39,11 @@ from twofold.experiments.engine import (
 )
 from twofold.experiments.execution import Busy, Finished, OnProgress, execute, run_in_store
 from twofold.experiments.local import ONE_THREAD
-from twofold.experiments.ray_cluster import Hushed, cluster
+from twofold.experiments.ray_cluster import LOOK_EVERY, Head, Hushed, Nodes, cluster
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, writing
 from twofold.locks import try_lock
-from twofold.training import Progress
+from twofold.results import Progress
 
 # isort: split
 # Imported after ray_cluster, which sets variables that Ray reads when it is imported.
@@ -60,9 +59,7 @@ from ray.exceptions import (
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 TELL_EVERY = 1.0  # seconds between two messages of one run: a thousand may be running
-LOOK_EVERY = 0.5  # seconds between two readings of the messages
 PATIENCE = 60.0  # seconds until it is said that no run could start
-LOOK_FOR_HEAD, LOST = 3.0, 4  # seconds between two looks at the head; how many may be in vain
 QUEUED = 2  # tasks submitted per task that can run, so that no node idles
 
 
@@ -90,8 +87,8 @@ class RayEngine:
             return
         used = {plugin for config in configs for plugin in config.plugins}
         plugins = {plugin: Path(plugin).read_bytes() for plugin in used}
-        hushed: Any = Hushed(sys.stdout)
-        with contextlib.redirect_stdout(hushed), cluster(self.address, self.workers):
+        output: Any = Hushed(sys.stdout)
+        with contextlib.redirect_stdout(output), cluster(self.address, self.workers):
             self._check(configs)
             with _token(store) as token:
                 errand = _Errand(store.folder, token, data, plugins, self.checkpoint_every)
@@ -104,11 +101,11 @@ class RayEngine:
         if not self.gpus_per_run and any(config.device.startswith("cuda") for config in configs):
             raise UserError("Ray assigns the GPUs: set gpus per run to 1 instead of a device")
 
-    def room(self, there: dict[str, float]) -> int:
+    def room(self, resources: dict[str, float]) -> int:
         """Return how many tasks may be submitted to a cluster with these resources."""
-        cores = there.get("CPU", 0.0)
+        cores = resources.get("CPU", 0.0)
         if self.gpus_per_run:
-            cores = min(cores, there.get("GPU", 0.0) / self.gpus_per_run)
+            cores = min(cores, resources.get("GPU", 0.0) / self.gpus_per_run)
         room = QUEUED * max(1, int(cores))
         return room if self.workers is None else min(room, self.workers)
 
@@ -152,8 +149,9 @@ class _Errand:
         if self._sees_all(config, identity):
             store = Store(self.store)
             return run_in_store(config, store, data, on_progress, self.checkpoint_every)
-        with tempfile.TemporaryDirectory(prefix="twofold-") as apart:
-            return Returned(execute(self._with_plugins_in(Path(apart), config), data, on_progress))
+        with tempfile.TemporaryDirectory(prefix="twofold-") as folder:
+            own_config = self._with_plugins_in(Path(folder), config)
+            return Returned(execute(own_config, data, on_progress))
 
     def _sees_all(self, config: Config, identity: str) -> bool:
         """Tell whether this node sees the store and the same plugins as the command."""
@@ -232,7 +230,7 @@ class _Study:
         self._started: set[int] = set()
         self._unfit: dict[str, str] = {}  # nodes without the data, and why
         self._places: dict[Any, str] = {}  # the nodes of tasks, if they were chosen here
-        self._head, self._cluster = _Head(), _Cluster()
+        self._head, self._nodes = Head(), Nodes()
         self._began, self._moving = time.monotonic(), False
         # The board is on this process's node, since other nodes may be lost.
         affinity = NodeAffinitySchedulingStrategy(
@@ -260,7 +258,7 @@ class _Study:
                 self._read()
                 self._say_if_waiting()
         finally:
-            self._cluster.close()
+            self._nodes.close()
             for task in [] if self._head.lost else self._pending:
                 ray.cancel(task, force=True)
 
@@ -269,7 +267,7 @@ class _Study:
         if self._started or self._moving or time.monotonic() - self._began < PATIENCE:
             return
         self._moving = True
-        cores = int(self._cluster.resources.get("CPU", 0))
+        cores = int(self._nodes.resources.get("CPU", 0))
         print(
             f"no run has started for {PATIENCE:.0f} seconds: the {cores} cores of the Ray cluster "
             "seem to be taken; still waiting",
@@ -278,7 +276,7 @@ class _Study:
 
     def _submit(self) -> None:
         """Submit as many runs as there is room for."""
-        room = self._engine.room(self._cluster.resources)
+        room = self._engine.room(self._nodes.resources)
         while len(self._pending) < room and (index := self._ledger.next()) is not None:
             config = self._configs[index]
             self._attempts[index] += 1
@@ -295,7 +293,7 @@ class _Study:
 
     def _fit_node(self) -> str:
         """Return the node with the fewest tasks, of those that have the data."""
-        nodes = [node["NodeID"] for node in self._cluster.nodes if node["Alive"] and _cores(node)]
+        nodes = [node["NodeID"] for node in self._nodes.all if node["Alive"] and _cores(node)]
         fit = [node for node in nodes if node not in self._unfit]
         if not fit:
             raise UserError(f"no Ray node has the data: {'; '.join(self._unfit.values())}")
@@ -358,59 +356,6 @@ class _Study:
                 self._start(index)
                 if note.progress is not None:
                     self._watcher.progressed(index, note.progress)
-
-
-class _Head:
-    """The cluster's head. Ray ends the whole process if it is lost: this notices it earlier."""
-
-    def __init__(self) -> None:
-        host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
-        self._place = host.strip("[]"), int(port)
-        self._looked, self._in_vain = time.monotonic(), 0
-
-    @property
-    def lost(self) -> bool:
-        return self._in_vain >= LOST
-
-    def check(self) -> None:
-        """Raise UserError if the head has not answered for some time."""
-        if time.monotonic() - self._looked < LOOK_FOR_HEAD:
-            return
-        self._looked = time.monotonic()
-        try:
-            socket.create_connection(self._place, timeout=LOOK_FOR_HEAD).close()
-            self._in_vain = 0
-        except OSError:
-            self._in_vain += 1
-        if self.lost:
-            raise UserError(
-                "the Ray cluster is gone: what is finished is kept, and the same command continues "
-                "once the cluster is back"
-            )
-
-
-class _Cluster:
-    """What a cluster has. A thread asks the head, since a call waits for ever if the head is gone.
-
-    It changes when nodes come and go.
-    """
-
-    def __init__(self) -> None:
-        self._closed = threading.Event()
-        self._look()
-        threading.Thread(target=self._keep_looking, daemon=True).start()
-
-    def _look(self) -> None:
-        self.resources: dict[str, float] = ray.cluster_resources()
-        self.nodes: list[dict[str, Any]] = ray.nodes()
-
-    def _keep_looking(self) -> None:
-        while not self._closed.wait(LOOK_EVERY):
-            with contextlib.suppress(Exception):  # the next look may succeed
-                self._look()
-
-    def close(self) -> None:
-        self._closed.set()
 
 
 def _cores(node: dict[str, Any]) -> bool:

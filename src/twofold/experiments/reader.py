@@ -78,9 +78,9 @@ def _check_components(components: Any) -> None:
     for component in components:
         if not isinstance(component, list | tuple) or len(component) != 2:
             raise WrongContentError("a component must be a name and its options")
-        name, own = component
+        name, values = component
         _text(name, "a component's name")
-        for key, value in _table(own, f"the options of {name}").items():
+        for key, value in _table(values, f"the options of {name}").items():
             _text(key, "an option's name")
             for each in value if isinstance(value, list) else [value]:
                 _check_plain(each, f"{name}'s {key}")
@@ -103,12 +103,12 @@ def _check_method(config: Config) -> None:
     pieces = [piece for piece in split_text(config.method) if piece.name != IMPLIED_ROUTINE]
     written = [piece.name for piece in pieces]
     if names not in (written, [IMPLIED_OBJECTIVE, *written]):
-        there = "+".join(names)
-        raise WrongContentError(f"the method {config.method!r} has different components: {there}")
-    own = dict(config.components)
+        method = "+".join(names)
+        raise WrongContentError(f"the method {config.method!r} has different components: {method}")
+    options = dict(config.components)
     for piece in pieces:
         for key, text in piece.named.items():
-            value = own[piece.name].get(key)
+            value = options[piece.name].get(key)
             if not _says(text, value):
                 raise WrongContentError(
                     f"the method {config.method!r} was trained with {key} {value!r}"

@@ -28,7 +28,7 @@ from twofold.experiments.studies import Study, load
 from twofold.experiments.tensorboard import check_installed, write_curves
 from twofold.method import Method
 from twofold.options import given_options, keywords_of, options
-from twofold.training import Progress
+from twofold.results import Progress
 
 STORE = Path("runs")  # where runs go unless `out` says otherwise
 
@@ -111,8 +111,8 @@ def listed(runs: str | Study | Config | Iterable[Config | Study]) -> list[Config
     for each in runs:
         if not isinstance(each, Config | Study):
             raise UserError(f"runs are configurations or studies, not {each!r}"[:100])
-        own = each.configs() if isinstance(each, Study) else [each]
-        configs |= {config.identity(): config for config in own}
+        members = each.configs() if isinstance(each, Study) else [each]
+        configs |= {config.identity(): config for config in members}
     for config in configs.values():
         check_config(config)
     return list(configs.values())

@@ -22,11 +22,20 @@ from twofold.benchmarks import Recipe
 from twofold.curves import ACCURACY
 from twofold.discovery import import_file
 from twofold.errors import UserError, unknown
-from twofold.evaluation.measures import Gap, gaps, measures
+from twofold.evaluation.measures import measures
+from twofold.evaluation.trajectory import Gap, gaps
 from twofold.experiments import notebook
 from twofold.experiments.archive import CHECKSUMS, CURVES, Archive, is_archive
 from twofold.experiments.columns import Array, StoredColumns, checked, read_parquet
-from twofold.experiments.config import Config, own_settings, setting_words, varying
+from twofold.experiments.config import (
+    Config,
+    headings,
+    option_names,
+    option_values,
+    own_settings,
+    setting_words,
+    varying,
+)
 from twofold.experiments.naming import canonical
 from twofold.experiments.plain import read_json
 from twofold.experiments.reader import (
@@ -46,7 +55,6 @@ from twofold.experiments.weights import (
     write_all,
 )
 from twofold.models.flat import load_weights
-from twofold.options import options
 from twofold.text import mean_text
 
 if TYPE_CHECKING:
@@ -68,17 +76,20 @@ class Run:
     states: Mapping[str, State] = dataclasses.field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
-        config, found = self.config, [(name.upper(), self.summary.get(name)) for name in METRICS]
-        numbers = ", ".join(f"{name} {value:.1f}" for name, value in found if value is not None)
+        config, metrics = self.config, [(name.upper(), self.summary.get(name)) for name in METRICS]
+        numbers = ", ".join(f"{name} {value:.1f}" for name, value in metrics if value is not None)
         title = f"{config.method} on {config.benchmark}, {config.mode}, seed {config.seed}"
         return f"Run({title}{': ' if numbers else ''}{numbers})"
 
     def _repr_html_(self) -> str:
-        row = (*_values(self.config, FIRST).values(), mean_text([self.min]), mean_text([self.avg]))
-        return notebook.html_table((*_columns(FIRST), "MIN", "AVG"), [row], self._picture())
-
-    def _picture(self) -> str:
-        return notebook.inline_picture(self)
+        row = (
+            *option_values(self.config, FIRST).values(),
+            mean_text([self.min]),
+            mean_text([self.avg]),
+        )
+        return notebook.html_table(
+            (*headings(FIRST), "MIN", "AVG"), [row], notebook.inline_picture(self)
+        )
 
     @property
     def name(self) -> str:
@@ -126,8 +137,9 @@ class Run:
     @cached_property
     def raw_measures(self) -> dict[str, float | None] | None:
         """The measures of the trained weights, if a routine has different weights evaluated."""
-        there = "raw_accuracy_after_task" in self.summary
-        return self._measures("raw_accuracy") if there else None
+        if "raw_accuracy_after_task" not in self.summary:
+            return None
+        return self._measures("raw_accuracy")
 
     def _measures(self, kind: str) -> dict[str, float | None]:
         accuracy, ends = accuracy_table(self.columns, kind), self.summary[f"{kind}_after_task"]
@@ -151,15 +163,15 @@ class Run:
         task: the task, counted from 1, after which they were kept (default: the end of the run).
         """
         tasks = len(self.summary.get("accuracy_after_task", []))
-        asked = of_task(task or tasks)
-        names = [END, asked] if task in (None, tasks) else [asked]
+        own_name = of_task(task or tasks)
+        names = [END, own_name] if task in (None, tasks) else [own_name]
         for name in names:
             if name in self.states:
                 return self.states[name]
         if not self.states:
             raise UserError(f'{self!r} kept no weights: train it with keep_weights="end"')
-        there = ", ".join(self.states)
-        raise UserError(f"{self!r} kept no weights of task {task}: there are {there}")
+        kept = ", ".join(self.states)
+        raise UserError(f"{self!r} kept no weights of task {task}: there are {kept}")
 
     def model(
         self,
@@ -288,12 +300,12 @@ class Runs(Sequence[Run]):
         import pandas as pd
 
         names = self._differing()
-        return pd.DataFrame([{**_values(run.config, names), **run.measures} for run in self])
+        return pd.DataFrame([{**option_values(run.config, names), **run.measures} for run in self])
 
     def frame(self) -> pd.DataFrame:
         """Return the curves of all runs, with the name of the run and all its options first."""
-        own = own_settings(run.config for run in self)
-        return self._with_curves([*option_names(), *own], named=True)
+        settings = own_settings(run.config for run in self)
+        return self._with_curves([*option_names(), *settings], named=True)
 
     def _with_curves(self, names: Sequence[str], named: bool = False) -> pd.DataFrame:
         import pandas as pd
@@ -301,8 +313,8 @@ class Runs(Sequence[Run]):
         if not self:
             return pd.DataFrame()
         curves = [run.curves for run in self]
-        rows = np.repeat(np.arange(len(self)), [len(own) for own in curves])
-        options = pd.DataFrame([_values(run.config, names) for run in self])
+        rows = np.repeat(np.arange(len(self)), [len(curve) for curve in curves])
+        options = pd.DataFrame([option_values(run.config, names) for run in self])
         if named:
             options.insert(0, "run", [run.name for run in self])
         columns = pd.concat(curves, ignore_index=True)
@@ -340,7 +352,7 @@ class Runs(Sequence[Run]):
         """Return the runs by the values of these options."""
         groups: dict[tuple[object, ...], list[Run]] = {}
         for run in self:
-            groups.setdefault(tuple(_values(run.config, names).values()), []).append(run)
+            groups.setdefault(tuple(option_values(run.config, names).values()), []).append(run)
         return groups
 
     def _repr_html_(self) -> str:
@@ -354,36 +366,13 @@ class Runs(Sequence[Run]):
             )
             for group, runs in self._settings(names).items()
         ]
-        header = (*_columns(names), "runs", "MIN", "AVG")
-        return notebook.html_table(header, rows, self._picture())
-
-    def _picture(self) -> str:
-        return notebook.inline_picture(self)
+        header = (*headings(names), "runs", "MIN", "AVG")
+        return notebook.html_table(header, rows, notebook.inline_picture(self))
 
 
-def option_names() -> list[str]:
-    """Return the names of all options of a run."""
-    return list(options(Config))
-
-
-def _value(config: Config, name: str) -> object:
-    """Return the value of an option as a table shows it."""
-    value = config.value(name)
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
-
-
-def _values(config: Config, names: Iterable[str]) -> dict[str, object]:
-    return {name: _value(config, name) for name in names}
-
-
-def _columns(names: Iterable[str]) -> list[str]:
-    """Return the headings of options."""
-    return [options(Config)[name].column for name in names]
-
-
-def matches(config: Config, wanted: Mapping[str, Any]) -> bool:
+def matches(config: Config, values: Mapping[str, Any]) -> bool:
     """Tell whether a configuration has these options; a method can be written in several ways."""
-    conditions = dict(wanted)
+    conditions = dict(values)
     if "method" in conditions:
         conditions["method"] = canonical(
             str(conditions["method"]), config.benchmark, config.profile

@@ -56,8 +56,8 @@ def _state(source: Any) -> dict[str, Tensor]:
         # Copies: the network may be trained further before the run begins.
         return {name: value.detach().cpu().clone() for name, value in source.items()}
     if hasattr(source, "weights"):
-        found: dict[str, Tensor] = source.weights()
-        return found
+        weights: dict[str, Tensor] = source.weights()
+        return weights
     raise UserError(
         "start from a run that kept its weights, a safetensors file, a module or its state dict, "
         f"not {type(source).__name__}"

@@ -33,7 +33,6 @@ from torch import Tensor
 
 from twofold.errors import UserError
 from twofold.experiments.archive import (
-    CHECKSUMS,
     CURVES,
     KIND,
     MARK,
@@ -41,11 +40,11 @@ from twofold.experiments.archive import (
     identity_of,
     read_mark,
 )
+from twofold.experiments.checksums import FILES, DamagedRunError, check, write_checksums
 from twofold.experiments.config import Config
 from twofold.experiments.files import digest, exchange, own_folder, sync, sync_names
 from twofold.experiments.files import writing as writing
-from twofold.experiments.plain import NO_FILE, WrongContentError, read_json
-from twofold.experiments.reader import CONFIG, SUMMARY
+from twofold.experiments.plain import WrongContentError
 from twofold.experiments.runs import Run, Runs
 from twofold.experiments.weights import FOLDER as WEIGHTS
 from twofold.experiments.weights import holds, written
@@ -57,15 +56,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = 1  # of a store; archives have a different one
-FILES = (CONFIG, SUMMARY, CURVES)
 PROBE = ".probe-"
 ABANDONED = 3600.0  # seconds after which nobody is writing a run any more
 NAMED = 3  # runs that cannot be read and are named; the others are counted
 ATTEMPTS = 10  # to replace a run that other processes replace at the same time
-
-
-class DamagedRunError(Exception):
-    """A run folder whose contents differ from what was written."""
 
 
 class Store:
@@ -166,9 +160,7 @@ class Store:
                 write(unfinished)
                 old = self._named(identity)
                 _keep_weights(old, unfinished)
-                files = (*FILES, *written(unfinished))
-                sums = {name: digest(unfinished / name) for name in files}
-                (unfinished / CHECKSUMS).write_text(json.dumps(sums, indent=2) + "\n")
+                write_checksums(unfinished)
                 sync(unfinished)
                 self._put(unfinished, folder)
                 sync_names(self.folder)
@@ -269,32 +261,32 @@ class Store:
 
     def damaged(self, places: Iterable[Path]) -> dict[Path, str]:
         """Check runs and their checksums, and return what is wrong with each damaged run."""
-        found: dict[Path, str] = {}
+        reasons: dict[Path, str] = {}
         if self._archive is not None:
             wrong = self._archive.damaged(place.name for place in places)
-            found = {self.folder / name: why for name, why in wrong.items()}
+            reasons = {self.folder / name: why for name, why in wrong.items()}
         for place in places:
             try:
                 if self._archive is None:
                     check(place)
-                Run.of_store(place, curves=place not in found)
+                Run.of_store(place, curves=place not in reasons)
             except (DamagedRunError, WrongContentError) as error:
-                found.setdefault(place, str(error))
-        return found
+                reasons.setdefault(place, str(error))
+        return reasons
 
     def _loaded(self, curves: bool) -> list[Run]:
         """Load all runs, each once; report those that cannot be read, and copies."""
         if not self.folder.is_dir():  # its name may be misspelt
             raise UserError(f"there is no folder {self.folder}")
         places, wrong = self.folders(), dict[Path, str]()
-        found: dict[str, Run] = {}
+        runs: dict[str, Run] = {}
         for place in places:
             try:
                 run = self._load(place, curves)
             except (DamagedRunError, WrongContentError) as error:
                 wrong[place] = f"{error}; it is left out"
                 continue
-            first = found.setdefault(identity_of(place.name), run)
+            first = runs.setdefault(identity_of(place.name), run)
             if first is not run:
                 wrong[place] = f"it is a copy of {first.name}, and counts once"
         for place, why in list(wrong.items())[:NAMED]:
@@ -305,16 +297,16 @@ class Store:
                 "see `twofold runs verify`",
                 file=sys.stderr,
             )
-        return list(found.values())
+        return list(runs.values())
 
     def _load(self, place: Path, curves: bool = False) -> Run:
         if self._archive is not None:  # its curves are compared when they are read
             return Run.of_store(place, curves)
         check(place, FILES)
-        seen = place.name, (place / CURVES).stat().st_mtime_ns
-        run = Run.of_store(place, curves and seen not in self._sound)
+        version = place.name, (place / CURVES).stat().st_mtime_ns
+        run = Run.of_store(place, curves and version not in self._sound)
         if curves:
-            self._sound.add(seen)
+            self._sound.add(version)
         return run
 
     def set_aside(self, folder: Path, why: str) -> None:
@@ -397,28 +389,3 @@ def _keep_weights(old: Iterable[Path], new: Path) -> None:
                     shutil.copyfile(folder / name, new / name)
         except (DamagedRunError, FileNotFoundError):  # a different process may be replacing it
             shutil.rmtree(new / WEIGHTS, ignore_errors=True)
-
-
-def check(folder: Path, names: Iterable[str] | None = None) -> None:
-    """Compare files of a run with their checksums; without `names`, all files of the run."""
-    try:
-        sums = read_json(folder / CHECKSUMS)
-        if names is None:
-            weights = {name for name in sums if name not in FILES}
-            names = (*FILES, *sorted(weights & {*written(folder)}))
-            for missing in sorted(weights - {*names}):
-                raise DamagedRunError(f"{missing} is missing")
-        for name in names:
-            if digest(folder / name) != sums[name]:
-                raise DamagedRunError(f"{name} is damaged")
-    except FileNotFoundError as error:
-        raise DamagedRunError(f"{Path(error.filename).name} is missing") from None
-    except OSError as error:
-        if error.errno in NO_FILE:
-            raise DamagedRunError(f"{Path(error.filename).name} is no plain file") from None
-        # The machine failed, and the files may be sound.
-        raise UserError(f"can't read {folder}: {error.strerror or error}") from error
-    except WrongContentError as error:
-        raise DamagedRunError(str(error)) from None
-    except (LookupError, TypeError, AttributeError):
-        raise DamagedRunError(f"{CHECKSUMS} is damaged") from None

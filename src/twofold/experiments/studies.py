@@ -164,10 +164,10 @@ def _path(source: str) -> Path:
     return Path(source) if given and source not in shipped() else shipped().find(source)
 
 
-def _study(name: str, said: Options, folder: Path, plugins: Sequence[str]) -> Study:
-    _check_keys(said, KEYS)
-    own = [str(folder / plugin) for plugin in _texts(said.get("plugins", []), "plugins")]
-    grids = said.get("grid", [])
+def _study(name: str, content: Options, folder: Path, plugins: Sequence[str]) -> Study:
+    _check_keys(content, KEYS)
+    own_plugins = [str(folder / plugin) for plugin in _texts(content.get("plugins", []), "plugins")]
+    grids = content.get("grid", [])
     if not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
         raise UserError("a grid begins with the line [[grid]]")
     if not grids:
@@ -175,15 +175,15 @@ def _study(name: str, said: Options, folder: Path, plugins: Sequence[str]) -> St
     points: list[Point] = []
     for number, grid in enumerate(grids, 1):
         with _within(f"grid {number}"):
-            given = ({**options, "plugins": [*own, *plugins]} for options in _product(grid))
+            given = ({**options, "plugins": [*own_plugins, *plugins]} for options in _product(grid))
             points += map(_point, given)
-    seeds = _seeds(said.get("seeds", 1))
-    title, _ = (_text_of(said.get(key, ""), key) for key in ("title", "about"))
+    seeds = _seeds(content.get("seeds", 1))
+    title, _ = (_text_of(content.get(key, ""), key) for key in ("title", "about"))
     study = Study(name, title, seeds, points)
-    if "primary" not in said:
+    if "primary" not in content:
         return study
     with _within("primary"):
-        return _declaring(study, said["primary"])
+        return _declaring(study, content["primary"])
 
 
 def _declaring(study: Study, said: Any) -> Study:

@@ -22,7 +22,7 @@ from twofold.evaluation.metrics import (
 from twofold.experiments.columns import Array
 from twofold.experiments.config import Config
 from twofold.options import options
-from twofold.training import Result
+from twofold.results import Result
 
 METRICS = ("min", "avg")
 NAMING = [name for name, each in options(Config).items() if each.axis or each.role == "name"]

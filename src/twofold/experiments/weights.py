@@ -63,12 +63,12 @@ def read(path: Path) -> State:
 def digest(source: Path | Mapping[str, Tensor]) -> str:
     """Return a short digest of the names, shapes and all bits of weights."""
     state = read(source) if isinstance(source, Path) else source
-    found = hashlib.sha256()
+    sha = hashlib.sha256()
     for name in sorted(state):
         value = state[name].detach().cpu().contiguous()
-        found.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-        found.update(value.reshape(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()[:10]
+        sha.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        sha.update(value.reshape(-1).view(torch.uint8).numpy().data)
+    return sha.hexdigest()[:10]
 
 
 def file_of(source: Path) -> Path:

@@ -124,17 +124,17 @@ class FlatModel(View):
 
 def load_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:
     """Set a network's weights and buffers. Raise UserError if they are of a different network."""
-    own = module.state_dict()
-    for name in (*own, *state):
-        if name not in state or name not in own:
+    tensors = module.state_dict()
+    for name in (*tensors, *state):
+        if name not in state or name not in tensors:
             raise UserError(
                 "weights of a different network: "
-                + (f"they lack {name!r}" if name in own else f"they have {name!r} as well")
+                + (f"they lack {name!r}" if name in tensors else f"they have {name!r} as well")
             )
-        if own[name].shape != state[name].shape:
+        if tensors[name].shape != state[name].shape:
             raise UserError(
                 f"weights of a different network: {name!r} has shape "
-                f"{list(state[name].shape)}, and here {list(own[name].shape)}"
+                f"{list(state[name].shape)}, and here {list(tensors[name].shape)}"
             )
     module.load_state_dict(dict(state))
 

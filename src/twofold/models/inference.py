@@ -53,10 +53,10 @@ class Inference:
         if dtype != torch.float32:
             _end_in_fp32(self._module)
         self._dtype = dtype
-        live, own = _tensors(net.module), _tensors(self._module)
+        live, copies = _tensors(net.module), _tensors(self._module)
         folded = {id(tensor) for fold in self._folds for tensor in fold.both.parameters()}
-        names = [name for name in own if name in live and id(own[name]) not in folded]
-        self._copied = [(own[name], live[name]) for name in names]
+        names = [name for name in copies if name in live and id(copies[name]) not in folded]
+        self._copied = [(copies[name], live[name]) for name in names]
 
     @torch.no_grad()
     def follow(self) -> None:
@@ -64,8 +64,8 @@ class Inference:
         if self._net.keeps_state or own_state(self._net.module) != self._state:
             self._net.keeps_state = True
             raise ChangedError
-        for own, live in self._copied:
-            own.copy_(live)
+        for tensor, live in self._copied:
+            tensor.copy_(live)
         for conv, norm, fold in self._folds:
             mean, variance, bias = norm.running_mean, norm.running_var, fold.bias
             assert mean is not None  # `_foldable` and `_folded` ensure all three
@@ -96,12 +96,12 @@ def _folded(module: nn.Module, live: nn.Module) -> tuple[nn.Module, list[Fold]]:
         pair = _foldable(node, named, calls)
         if pair is None:
             continue
-        before = node.args[0]
-        fold = traced.get_submodule(before.target)
+        source = node.args[0]
+        fold = traced.get_submodule(source.target)
         assert isinstance(fold, nn.Conv2d)
         fold.bias = nn.Parameter(torch.zeros_like(fold.weight[:, 0, 0, 0]), requires_grad=False)
         folds.append(Fold(*pair, fold))
-        node.replace_all_uses_with(before)
+        node.replace_all_uses_with(source)
         traced.graph.erase_node(node)
     for node in traced.graph.nodes:
         _work_in_place(node, named)
@@ -153,12 +153,12 @@ def _foldable(
     norm = named.get(str(node.target)) if node.op == "call_module" else None
     if not isinstance(norm, nn.BatchNorm2d) or not norm.affine or norm.running_mean is None:
         return None
-    before = _first_input(node)
-    if before is None or before.op != "call_module" or len(before.users) > 1:
+    source = _first_input(node)
+    if source is None or source.op != "call_module" or len(source.users) > 1:
         return None
-    if calls[node.target] > 1 or calls[before.target] > 1:
+    if calls[node.target] > 1 or calls[source.target] > 1:
         return None
-    conv = named[str(before.target)]
+    conv = named[str(source.target)]
     return (conv, norm) if isinstance(conv, nn.Conv2d) else None
 
 

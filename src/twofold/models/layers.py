@@ -96,7 +96,7 @@ def layers(net: FlatModel, routine: str) -> list[Layer]:
 
     routine: the name of the routine that asks, for error messages.
     """
-    found = []
+    all_layers = []
     for name, module in net.module.named_modules():
         if not isinstance(module, nn.Linear | nn.Conv2d | _BatchNorm) or module.weight is None:
             continue
@@ -106,8 +106,8 @@ def layers(net: FlatModel, routine: str) -> list[Layer]:
             continue
         _check(name, module, net, routine)
         bias = net.slices[module.bias] if module.bias is not None else None
-        found.append(Layer(module, net.slices[module.weight], bias, len(module.weight)))
-    return found
+        all_layers.append(Layer(module, net.slices[module.weight], bias, len(module.weight)))
+    return all_layers
 
 
 def _check(
@@ -159,18 +159,18 @@ def watching(layers: list[Layer], most: float = math.inf) -> Iterator[dict[int, 
 
     most: a layer that has this many rows of Z takes no more.
     """
-    seen: dict[int, Inputs] = defaultdict(Inputs)
+    recorded: dict[int, Inputs] = defaultdict(Inputs)
 
     def watch(k: int, layer: Layer) -> RemovableHandle:
         def note(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            if seen[k].count < most:
-                seen[k].add(layer.rows(inputs[0]))
+            if recorded[k].count < most:
+                recorded[k].add(layer.rows(inputs[0]))
 
         return layer.module.register_forward_pre_hook(note)
 
     handles = [watch(k, layer) for k, layer in enumerate(layers)]
     try:
-        yield seen
+        yield recorded
     finally:
         for handle in handles:
             handle.remove()

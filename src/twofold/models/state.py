@@ -18,13 +18,13 @@ _USUAL = frozenset(vars(nn.Module()))  # what every module has
 
 def own_state(module: nn.Module) -> list[Any]:
     """Return what changes if a network changes itself other than by its tensors' values."""
-    found: list[Any] = []
+    values: list[Any] = []
     for part in module.modules():
-        found += [id(tensor) for tensor in part._buffers.values()]
-        own = vars(part)
-        if len(own) > len(_USUAL):
-            found += [_told(value) for name, value in own.items() if name not in _USUAL]
-    return found
+        values += [id(tensor) for tensor in part._buffers.values()]
+        attributes = vars(part)
+        if len(attributes) > len(_USUAL):
+            values += [_told(value) for name, value in attributes.items() if name not in _USUAL]
+    return values
 
 
 def _told(value: Any) -> Any:
@@ -57,12 +57,12 @@ def _examine(module: nn.Module, sample: Tensor) -> tuple[bool, bool]:
     for training in [True] * PASSES + [False]:
         module.train(training)
         buffers = [] if training else [tensor.clone() for tensor in module.buffers()]
-        given = sample.clone()
-        module(given)
-        changes_inputs |= not torch.equal(given, sample)
-    left = list(module.buffers())  # as evaluation has left them
-    same = len(left) == len(buffers) and all(map(torch.equal, left, buffers))
-    return not same or own_state(module) != state, changes_inputs
+        inputs = sample.clone()
+        module(inputs)
+        changes_inputs |= not torch.equal(inputs, sample)
+    after = list(module.buffers())  # as evaluation has left them
+    unchanged = len(after) == len(buffers) and all(map(torch.equal, after, buffers))
+    return not unchanged or own_state(module) != state, changes_inputs
 
 
 def detached_copy(module: nn.Module) -> nn.Module:
@@ -76,16 +76,31 @@ def detached_copy(module: nn.Module) -> nn.Module:
     return copy.deepcopy(module, excluded)
 
 
+def alike(one: Any, other: Any) -> bool:
+    """Tell whether tensors have the same shape, and lists of things the same length.
+
+    Of a dictionary, the tensors are compared: other entries may come with training.
+    """
+    if isinstance(other, dict):
+        tensors = {key: value for key, value in other.items() if isinstance(value, Tensor)}
+        return isinstance(one, dict) and all(alike(one.get(k), v) for k, v in tensors.items())
+    if isinstance(other, Tensor):
+        return isinstance(one, Tensor) and (one.shape, one.dtype) == (other.shape, other.dtype)
+    if isinstance(other, list):
+        return isinstance(one, list) and len(one) == len(other) and all(map(alike, one, other))
+    return type(one) is type(other)
+
+
 def _tensors(values: Any) -> list[Tensor]:
-    found = []
+    tensors = []
     for value in values:
         if isinstance(value, Tensor):
-            found.append(value)
+            tensors.append(value)
         elif isinstance(value, list | tuple | set):
-            found += _tensors(value)
+            tensors += _tensors(value)
         elif isinstance(value, dict):
-            found += _tensors(value.values())
-    return found
+            tensors += _tensors(value.values())
+    return tensors
 
 
 def _gpus(sample: Tensor) -> list[int]:

@@ -188,10 +188,10 @@ def fit_bias(logits: Array, y: Rows, old: Rows, new: Rows) -> tuple[float, float
     full Newton step would overshoot. The old classes enter only through their log-sum-exp.
     """
     rest, o = scipy.special.logsumexp(logits[:, old], axis=1), logits[:, new]
-    own = y[:, None] == new[None, :]  # the column of an example's class, if it is new
+    columns = y[:, None] == new[None, :]  # the column of an example's class, if it is new
     if not (np.abs(rest).max() < DIVERGED and np.abs(o).max() < DIVERGED):
         return 1.0, 0.0  # there is nothing to correct in a network that diverged
-    target = np.stack([(own * o).sum(1), own.sum(1)], 1)  # (o_k, 1) of the correct class
+    target = np.stack([(columns * o).sum(1), columns.sum(1)], 1)  # (o_k, 1) of the correct class
 
     def probabilities(w: Array) -> tuple[Array, Array]:
         q = w[0] * o + w[1]

@@ -78,7 +78,9 @@ class Catalogue(Mapping[str, T]):
     def __init__(self, kind: str, entries: Mapping[str, Mapping[str, T]]) -> None:
         self._kind = kind
         self._entries = {
-            (paper, name): value for paper, own in entries.items() for name, value in own.items()
+            (paper, name): value
+            for paper, values in entries.items()
+            for name, value in values.items()
         }
         self._names = {self.name(*key): key for key in self._entries}
 
@@ -92,9 +94,9 @@ class Catalogue(Mapping[str, T]):
         return self._entries[self._key(name)]
 
     def _key(self, name: str) -> tuple[str, str]:
-        paper, slash, own = name.partition("/")
-        if slash and (paper, own) in self._entries:
-            return paper, own
+        paper, slash, entry = name.partition("/")
+        if slash and (paper, entry) in self._entries:
+            return paper, entry
         if name in self._names:
             return self._names[name]
         shared = [listed for listed, key in self._names.items() if key[1] == name]

@@ -19,7 +19,7 @@ def _markdown(effects: Sequence[Effect]) -> str:
     for each in effects:
         sign = "≤ " if each.bound else ""
         means = [f"{sign}{value_text(mean, None)}" for mean in (each.text, each.code)]
-        intervals = [interval_text(own) for own in (each.uncorrected, each.interval)]
+        intervals = [interval_text(interval) for interval in (each.uncorrected, each.interval)]
         place = [", ".join(each.departures), each.benchmark, each.mode]
         place += [f"{each.lr:g}", f"{each.batch_size}", each.method]
         result = [*means, f"{len(each.seeds)}", signed(each.effect), *intervals]

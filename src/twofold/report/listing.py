@@ -56,6 +56,6 @@ def _component(cls: type[Component]) -> list[str]:
 
 def _said_of(option: str, about: str) -> str:
     """Return the first sentence about an option in its component's docstring."""
-    found = re.search(rf"^{option}: (.*?)(?=^\S|\Z)", about, re.MULTILINE | re.DOTALL)
-    text = " ".join(found[1].split()) if found else ""
+    match = re.search(rf"^{option}: (.*?)(?=^\S|\Z)", about, re.MULTILINE | re.DOTALL)
+    text = " ".join(match[1].split()) if match else ""
     return re.split(r"(?<=[a-z)])[.;:](?: |$)", text)[0]

@@ -29,7 +29,7 @@ def summary_tables(groups: Iterable[Group]) -> list[Table]:
         title = f"{config.benchmark}, {config.mode}, profile {config.profile}"
         title += ", on held-out training images" if config.validation else ""
         titled.setdefault(title, []).append(group)
-    return [_table(title, own) for title, own in titled.items()]
+    return [_table(title, rows) for title, rows in titled.items()]
 
 
 def _table(title: str, groups: Sequence[Group]) -> Table:
@@ -71,8 +71,8 @@ def run_table(runs: Sequence[Run]) -> Table:
 
 def _text(config: Config, name: str) -> str:
     """Return the value of an option or of a user's own setting; nothing for a setting it lacks."""
-    there = hasattr(config, name) or name in config.settings
-    return plain(config.value(name)) if there else ""
+    known = hasattr(config, name) or name in config.settings
+    return plain(config.value(name)) if known else ""
 
 
 def results(group: Group) -> list[str]:

@@ -19,7 +19,7 @@ def _markdown(findings: Findings) -> str:
     for verdict in findings.verdicts:
         place = verdict.hypothesis, verdict.profile, verdict.study
         tables.setdefault(place, []).append(verdict)
-    parts = [_table(own) for own in tables.values()]
+    parts = [_table(rows) for rows in tables.values()]
     parts.append("\n".join(f"- {text}" for text in (*findings.limits, *findings.unpaired)))
     return inert_markdown("\n\n".join(parts) + "\n")
 

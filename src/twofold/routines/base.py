@@ -87,9 +87,9 @@ class Step:
     def mark(self, **happened: Tensor | float) -> None:
         """Log whether something happened (`projected`, `unsolved`) in any routine so far."""
         for name, value in happened.items():
-            before = self.log.get(name)
-            if before is not None:
-                a, b = (v.float() if isinstance(v, Tensor) else v for v in (before, value))
+            old = self.log.get(name)
+            if old is not None:
+                a, b = (v.float() if isinstance(v, Tensor) else v for v in (old, value))
                 value = a + b - a * b  # logical or of zeros and ones, on any device
             self.log[name] = value
 
@@ -113,8 +113,8 @@ class Routine(Part, kind="routine"):
 
     def __init_subclass__(cls, *, name: str | None = None, kind: str | None = None) -> None:
         if name not in (None, DOES_NOTHING) and not any(map(cls.overrides, HOOKS)):
-            own = [key for key, value in vars(cls).items() if callable(value) and key[0] != "_"]
-            close = [hook for hook in (closest(key, HOOKS) for key in own) if hook]
+            methods = [key for key, value in vars(cls).items() if callable(value) and key[0] != "_"]
+            close = [hook for hook in (closest(key, HOOKS) for key in methods) if hook]
             hint = f": did you mean {close[0]}?" if close else ""
             raise UserError(f"routine {name!r} overrides none of {', '.join(HOOKS)}{hint}")
         super().__init_subclass__(name=name, kind=kind)

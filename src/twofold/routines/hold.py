@@ -121,10 +121,10 @@ class Hold(Routine, name="hold"):
         if not len(x):
             raise UserError("hold needs examples in the memory, and there are none")
         frozen, watched = net.frozen_batch_norm(affine=True), watching(self._layers, ROWS)
-        with torch.no_grad(), frozen, watched as seen:
+        with torch.no_grad(), frozen, watched as recorded:
             for chunk in x.split(CHUNK):
                 net(chunk)
-        for k, inputs in seen.items():
+        for k, inputs in recorded.items():
             self._directions[k], a = leading(inputs.moment(), self.share)
             self._strong[k] = _share_held(self.omega * a)
             weak = _share_held(self.damping * a)

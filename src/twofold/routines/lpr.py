@@ -74,10 +74,14 @@ class Lpr(Routine, name="lpr"):
 
     def _renew(self, net: FlatModel, x: Tensor) -> None:
         """Compute P^-1 of every layer from its inputs on these images."""
-        with torch.no_grad(), net.frozen_batch_norm(affine=True), watching(self._layers) as seen:
+        with (
+            torch.no_grad(),
+            net.frozen_batch_norm(affine=True),
+            watching(self._layers) as recorded,
+        ):
             for chunk in x.split(CHUNK):
                 net(chunk)
-        self._inverses = {k: _inverse(inputs, self.omega) for k, inputs in seen.items()}
+        self._inverses = {k: _inverse(inputs, self.omega) for k, inputs in recorded.items()}
 
 
 def _inverse(inputs: Inputs, omega: float) -> Tensor:

@@ -100,10 +100,10 @@ def routine(name: str) -> type[Routine]:
 def _aggregators() -> dict[str, Any]:
     """Return the aggregators that can be written as text, by name."""
     module = _torchjd("torchjd.aggregation")
-    found = {name: getattr(module, name) for name in module.__all__}
+    classes = {name: getattr(module, name) for name in module.__all__}
     return {
         name: cls
-        for name, cls in found.items()
+        for name, cls in classes.items()
         if issubclass(cls, module.Aggregator) and not inspect.isabstract(cls)
         if _options(cls) is not None
     }

@@ -88,13 +88,13 @@ def gamma_runs(**options) -> list[Run]:
 
 def points(axes: Axes) -> dict[str, dict[float, tuple[float, float]]]:
     """Means and errors by gamma, from points with bars; by colour."""
-    found: dict[str, dict[float, tuple[float, float]]] = {}
+    result: dict[str, dict[float, tuple[float, float]]] = {}
     for mark, _, (bar,) in (container.lines for container in axes.containers):
         (x, low), (_, high) = bar.get_segments()[0]
         (mean,) = mark.get_ydata()
         assert mean == pytest.approx((low + high) / 2)
-        found.setdefault(to_hex(mark.get_color()), {})[float(x)] = (mean, (high - low) / 2)
-    return found
+        result.setdefault(to_hex(mark.get_color()), {})[float(x)] = (mean, (high - low) / 2)
+    return result
 
 
 def metric(figure: Figure, name: str) -> Axes:

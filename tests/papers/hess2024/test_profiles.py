@@ -42,7 +42,7 @@ def changes(benchmark: str, method: str) -> dict[str, object]:
         ("rotated-mnist", "agem", D1 | D5 | D6),
         ("rotated-mnist", "der", D1 | D6 | D7_DER),
         ("rotated-mnist", "der+agem", D1 | D5 | D6 | D7_DER),
-        ("rotated-mnist", "er+gem", D2 | D6),  # GEM has a buffer a task
+        ("rotated-mnist", "er+gem", D2 | D6),  # GEM has a buffer per task
         ("rotated-mnist", "gem", D2 | D6),
         ("rotated-mnist", "joint+gem", D2 | D6),  # and stores everything
         ("domain-cifar100", "er", D6),
@@ -125,9 +125,9 @@ def test_what_is_given_wins_over_the_profile(method, options, key, value):
     ],
 )
 def test_each_departure_can_be_set_alone_and_is_recorded(method, options, expected):
-    usual = flat(configure("rotated-mnist", method.split("(")[0]))
+    default = flat(configure("rotated-mnist", method.split("(")[0]))
     config = flat(configure("rotated-mnist", method, **options))
-    assert {key: value for key, value in config.items() if value != usual[key]} == expected
+    assert {key: value for key, value in config.items() if value != default[key]} == expected
 
 
 @pytest.mark.parametrize("method", ["er", "er+gem", "er+agem", "joint", "der+agem"])

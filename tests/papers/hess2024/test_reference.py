@@ -48,6 +48,6 @@ def test_nothing_is_compared_with_the_slip() -> None:
     assert number(table, "er").difference is None
     assert any("a slip" in note for note in notes(table))
     assert "reference" not in [line[4] for line in rows(render(table, "md"))]
-    there = study_table("main", grouped(seeded("er", [1, 3], **{**setting, "batch_size": 64})))
-    assert number(there, "er").printed == (3.3, 0.2)
-    assert not any("a slip" in note for note in notes(there))
+    present = study_table("main", grouped(seeded("er", [1, 3], **{**setting, "batch_size": 64})))
+    assert number(present, "er").printed == (3.3, 0.2)
+    assert not any("a slip" in note for note in notes(present))

@@ -60,11 +60,11 @@ def printed(name: str, *more: str) -> set[tuple[Any, ...]]:
     ],
 )
 def test_the_number_of_runs(study: str, count: int) -> None:
-    made = runs_of(study)
-    assert len(made) == count
-    assert len({config.identity() for config in made}) == count
+    configs = runs_of(study)
+    assert len(configs) == count
+    assert len({config.identity() for config in configs}) == count
     assert set(cells(study).values()) == {5}
-    assert {config.seed for config in made} == set(SEEDS)
+    assert {config.seed for config in configs} == set(SEEDS)
 
 
 def test_there_are_no_others() -> None:
@@ -83,8 +83,8 @@ def test_the_gamma_study_has_all_printed_cells() -> None:
             return name
         return configure("rotated-mnist", f"{name}(gamma={gamma},when=always)").method
 
-    wanted = {(*cell[:4], method(*cell[4:])) for cell in printed("gamma_study.csv", "gamma")}
-    assert set(cells("gamma")) == wanted
+    expected = {(*cell[:4], method(*cell[4:])) for cell in printed("gamma_study.csv", "gamma")}
+    assert set(cells("gamma")) == expected
 
 
 def test_the_timing_study_has_all_printed_cells_and_evaluates_little() -> None:
@@ -96,32 +96,32 @@ def test_the_timing_study_has_all_printed_cells_and_evaluates_little() -> None:
 def test_the_main_table() -> None:
     methods = ("er", "er+gem", "er+agem", "joint", "joint+gem", "joint+agem")
     online = {name: 64 if name == "split-mini-imagenet" else 10 for name in BENCHMARKS}
-    wanted = {(name, "offline", 128, 0.1, method) for name in BENCHMARKS for method in methods}
-    wanted |= {(name, "online", b, 0.01, m) for name, b in online.items() for m in methods}
-    assert set(cells("main")) == wanted
-    assert wanted < set(cells("appendix"))
+    expected = {(name, "offline", 128, 0.1, method) for name in BENCHMARKS for method in methods}
+    expected |= {(name, "online", b, 0.01, m) for name, b in online.items() for m in methods}
+    assert set(cells("main")) == expected
+    assert expected < set(cells("appendix"))
 
 
 def test_the_table_of_der_and_bic() -> None:
     rates = dict.fromkeys(BENCHMARKS, 0.01) | {"split-cifar100": 0.1}
-    wanted = {
+    expected = {
         (name, "offline", 128, lr, method)
         for name, lr in rates.items()
         for method in ("der", "der+agem", *(("bic", "bic+agem") if name in CLASS else ()))
     }
-    assert set(cells("sota")) == wanted
-    assert wanted < set(cells("appendix"))
+    assert set(cells("sota")) == expected
+    assert expected < set(cells("appendix"))
 
 
 def test_the_projection_rules() -> None:
-    made = runs_of("projection-rule")
-    rules = {tuple(config.components[1][1][key] for key in ("gamma", "when")) for config in made}
+    configs = runs_of("projection-rule")
+    rules = {tuple(config.components[1][1][key] for key in ("gamma", "when")) for config in configs}
     assert rules == {(0.5, "violated"), (0.5, "always")}
-    assert {config.benchmark for config in made} == set(DOMAIN)
+    assert {config.benchmark for config in configs} == set(DOMAIN)
 
 
 def test_the_trajectories_try_every_routine_that_the_package_brings() -> None:
-    made = [c for c in runs_of("trajectories") if c.benchmark == "rotated-mnist"]
+    configs = [c for c in runs_of("trajectories") if c.benchmark == "rotated-mnist"]
     shipped = {
         name
         for name, routine in Routine.known.items()
@@ -129,19 +129,19 @@ def test_the_trajectories_try_every_routine_that_the_package_brings() -> None:
     }
     assert len(shipped) > 10
     for objective in ("er", "joint"):
-        own = [c for c in made if c.components[0][0] == objective]
+        own = [c for c in configs if c.components[0][0] == objective]
         tried = {name for config in own for name, _ in config.components[1:]}
         schedules = {"cosine", "step"}  # within every task, so not for what a switch does
         assert {*tried, "sgd", *schedules} >= shipped
         assert {c.mode for c in own} == {"offline", "online"}
     main = {(c.lr, c.batch_size, c.mode) for c in runs_of("main") if c.benchmark == "rotated-mnist"}
-    assert {(c.lr, c.batch_size, c.mode) for c in made} == main
+    assert {(c.lr, c.batch_size, c.mode) for c in configs} == main
 
 
 def test_the_trajectories_on_cifar_are_reduced_where_only_evaluation_is() -> None:
-    made = [c for c in runs_of("trajectories") if c.benchmark != "rotated-mnist"]
-    assert {c.benchmark for c in made} == {"domain-cifar100", "split-cifar100"}
-    assert {(c.eval_schedule, c.eval_size) for c in made} == {("dense:50:50", 250)}
+    configs = [c for c in runs_of("trajectories") if c.benchmark != "rotated-mnist"]
+    assert {c.benchmark for c in configs} == {"domain-cifar100", "split-cifar100"}
+    assert {(c.eval_schedule, c.eval_size) for c in configs} == {("dense:50:50", 250)}
 
 
 @pytest.mark.parametrize("study", studies.names())

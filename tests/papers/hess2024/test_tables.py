@@ -131,8 +131,8 @@ def test_the_layout_of_the_appendix(papers: list[Group]) -> None:
 @pytest.mark.parametrize("name", [name for name, layout in TABLES.items() if layout.groups])
 def test_every_method_of_a_study_has_its_column(name: str) -> None:
     layout = TABLES[name]
-    there = {point.options["method"] for point in studies.load(layout.study).points}
-    assert there == {column.method for group in layout.groups for column in group}
+    present = {point.options["method"] for point in studies.load(layout.study).points}
+    assert present == {column.method for group in layout.groups for column in group}
 
 
 def chosen(*runs: list[Run], name: str = "main") -> tuple[Setting, str]:
@@ -141,13 +141,13 @@ def chosen(*runs: list[Run], name: str = "main") -> tuple[Setting, str]:
 
 
 def test_the_second_table_goes_by_der_and_bic() -> None:
-    where = {"benchmark": "split-cifar100"}
+    place = {"benchmark": "split-cifar100"}
     runs = [
-        seeded("der", [1], [20], **where),
-        seeded("bic", [1], [30], **where),
-        seeded("der", [1], [22], lr=0.01, **where),
-        seeded("bic", [1], [29], lr=0.01, **where),  # 25.5 beside 25
-        seeded("er", [1], [99], lr=0.001, **where),
+        seeded("der", [1], [20], **place),
+        seeded("bic", [1], [30], **place),
+        seeded("der", [1], [22], lr=0.01, **place),
+        seeded("bic", [1], [29], lr=0.01, **place),  # 25.5 beside 25
+        seeded("er", [1], [99], lr=0.001, **place),
     ]
     assert chosen(*runs, name="sota")[0] == Setting(0.01, 128)
 

@@ -112,7 +112,7 @@ def test_thinned_evaluation_has_a_sign() -> None:
         assert record["bound"] == (sign if record["mean"] is not None else "")
 
 
-def test_fewer_images_are_said_where_they_count() -> None:
+def test_fewer_images_are_reported_where_they_count() -> None:
     row = shown(measured_run(eval_size=250))["ER"]
     assert row["MIN"] == "55.0 (n=1) [a]"
     assert row["gap depth"] == "23.0 (n=1) [a]"

@@ -14,7 +14,7 @@ from twofold.report.figures import KINDS, find_kind
 from twofold.report.figures.base import figure as register
 
 
-def test_a_figure_of_ones_own_registers_itself(tmp_path, capsys):
+def test_a_users_figure_registers_itself(tmp_path, capsys):
     @register("mine", "a figure of my own", ["er"], list)
     def mine(runs, task=1):
         return Figure((1, 1))
@@ -25,7 +25,7 @@ def test_a_figure_of_ones_own_registers_itself(tmp_path, capsys):
         assert main([*words, "-o", str(tmp_path / "mine.png")]) == 0
         with pytest.raises(SystemExit, match="0"):
             main(["figure", "--help"])
-        said = capsys.readouterr().out
+        output = capsys.readouterr().out
         assert set(KINDS) == {
             "gap",
             "compare",
@@ -36,8 +36,8 @@ def test_a_figure_of_ones_own_registers_itself(tmp_path, capsys):
             "mine",
         }
         for name, kind in KINDS.items():
-            assert f"\n  {name} " in said
-            assert kind.about in said
+            assert f"\n  {name} " in output
+            assert kind.about in output
     finally:
         del KINDS["mine"]
 

@@ -22,10 +22,10 @@ def test_learning_rates_are_told_apart() -> None:
         for lr in (0.1, 0.01)
         for options in ({}, {"memory_grouping": "class"})
     ]
-    found = effects(grouped(*runs))
-    assert [each.lr for each in found] == [0.01, 0.01, 0.1, 0.1]
-    assert "| offline | 0.01 | 128 | er " in render(found)
-    titles = [axes.get_title(loc="left") for axes in departures_figure(found).axes]
+    all_effects = effects(grouped(*runs))
+    assert [each.lr for each in all_effects] == [0.01, 0.01, 0.1, 0.1]
+    assert "| offline | 0.01 | 128 | er " in render(all_effects)
+    titles = [axes.get_title(loc="left") for axes in departures_figure(all_effects).axes]
     assert titles[::2] == [
         f"Rotated MNIST, offline (LR {lr}, BS 128): AVG (%)" for lr in (0.01, 0.1)
     ]

@@ -31,6 +31,8 @@ def test_the_notes_say_what_was_left_out():
     assert note(gap_figure([*alone, two_tasks("joint", every)])) == f"{seed} er: {missed}"
 
     short = two_tasks("er", every, eval_schedule="dense:100:10", eval_size=200, iterations=2)
-    said = note(gap_figure([short]))
-    assert "at most 2 iterations per task, evaluated on 200 images per task" in said
-    assert "evaluated after each of a task's first 100 iterations, then every 10 iterations" in said
+    output = note(gap_figure([short]))
+    assert "at most 2 iterations per task, evaluated on 200 images per task" in output
+    assert (
+        "evaluated after each of a task's first 100 iterations, then every 10 iterations" in output
+    )

@@ -20,7 +20,7 @@ SEEDS = (142, 152, 162)
 
 
 def ends_at(method: str, *finals: float) -> list[Run]:
-    """Runs of two tasks, a seed each, with these AVGs; they have the same MIN."""
+    """Return runs of two tasks with these AVGs, one per seed, and the same MIN."""
     return [
         curve_run(method, [[50.0, 50, 50, 50], [float("nan")] * 2 + [50, 2 * final - 50]], seed)
         for final, seed in zip(finals, SEEDS, strict=False)
@@ -43,7 +43,7 @@ def page_of(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
 
 def effects(page: Any, which: int) -> tuple[Any, ...]:
     """Of the chart of a hypothesis: the symbols by method, the axis's range and its title."""
-    found = page.evaluate(
+    result = page.evaluate(
         """(which) => {
             const { data, layout } = document.querySelectorAll(".effects")[which];
             const { xaxis, yaxis } = layout;
@@ -51,7 +51,7 @@ def effects(page: Any, which: int) -> tuple[Any, ...]:
         }""",
         which,
     )
-    names, symbols, *axis = found
+    names, symbols, *axis = result
     return dict(zip(names, symbols, strict=True)), *axis
 
 
@@ -60,11 +60,11 @@ def test_numbers_are_rounded_as_python_does(page_of) -> None:
     numbers = [sign * k / 16 for k in range(400) for sign in (1, -1)]
     numbers += [0.15, 2.675, 1.005, 93.25, 99.95, 1e-9, 12345.5]
     for decimals in (0, 1, 3):
-        found = page.evaluate(
+        result = page.evaluate(
             "([numbers, d]) => numbers.map((n) => fixed(n, d))", [numbers, decimals]
         )
         expected = [f"{abs(number):.{decimals}f}" for number in numbers]
-        assert [text.removeprefix("-") for text in found] == expected
+        assert [text.removeprefix("-") for text in result] == expected
 
 
 def test_a_verdict_does_not_contradict_its_sentence(page_of) -> None:

@@ -91,13 +91,13 @@ def test_the_papers_routines_have_the_figures_colours():
 def test_tables_and_verdicts_are_those_of_the_runs():
     seeds = (142, 152, 162)
     runs = [curve_run(method, ONE, seed) for method in ("er", "er+gem") for seed in seeds]
-    found = page_contents(runs, "runs")
-    names = [table["name"] for table in found["tables"]]
+    result = page_contents(runs, "runs")
+    names = [table["name"] for table in result["tables"]]
     assert {"main", "gamma", "appendix"} <= {*names}  # ER is in all three
     assert not {"sota", "timing"} & {*names}  # there is no run of theirs
-    (main_table,) = (table["html"] for table in found["tables"] if table["name"] == "main")
+    (main_table,) = (table["html"] for table in result["tables"] if table["name"] == "main")
     assert 'data-command="twofold run rotated-mnist er+gem' in main_table
-    verdicts = found["verdicts"]["reached"]
+    verdicts = result["verdicts"]["reached"]
     assert {(v["hypothesis"], v["objective"], v["routine"]) for v in verdicts} == {
         ("H1", "er", "gem"),
         ("H3", "er", "gem"),

@@ -39,9 +39,9 @@ def test_the_served_page_may_ask_its_own_server_and_nobody_else(served):
     assert "connect-src 'self';" in answer.text
     tag = re.search(r'data-tag="(\w+)"', answer.text)[1]
     assert ask(served, "GET", "/contents.json", If_None_Match=f'"{tag}"').status == 304
-    again = ask(served, "GET", "/contents.json")
-    assert json.loads(again.text) == contents_of(answer.text)
-    assert again.headers["ETag"] == f'"{tag}"'
+    second = ask(served, "GET", "/contents.json")
+    assert json.loads(second.text) == contents_of(answer.text)
+    assert second.headers["ETag"] == f'"{tag}"'
 
 
 def test_a_finished_run_changes_the_contents(served, store):

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from twofold.evaluation.measures import gaps
 from twofold.evaluation.metrics import minimum_accuracies
+from twofold.evaluation.trajectory import gaps
 from twofold.report.page.thinning import DENSE, thin
 
 nan = np.nan

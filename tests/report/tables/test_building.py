@@ -114,9 +114,9 @@ def test_runs_are_known_by_what_they_are() -> None:
 
 
 def test_each_profile_has_its_own_runs() -> None:
-    found = grouped(seeded("er", [80, 82]), seeded("er", [70, 72], profile="published"))
-    assert number(study_table("main", found), "er").value == (81, pytest.approx(1))
-    table = study_table("main", found, "published")
+    all_groups = grouped(seeded("er", [80, 82]), seeded("er", [70, 72], profile="published"))
+    assert number(study_table("main", all_groups), "er").value == (81, pytest.approx(1))
+    table = study_table("main", all_groups, "published")
     assert number(table, "er").value == (71, pytest.approx(1))
     assert number(table, "er").command.endswith("--profile published")
 
@@ -217,8 +217,8 @@ def test_bf16_counts_as_fp32_unless_audits_found_a_difference_that_counts(differ
     runs = seeded("er", [82, 84], [91, 92], eval_precision="bf16")
     runs[1].summary["audit"] = {"images": 20_000, "differences": different}
     table = study_table("main", grouped(runs))
-    said = ("evaluated in bf16 (3 of 20,000 audited predictions differ from fp32)",)
-    assert number(table, "er").remarks == (said if different > 2 else ())
+    output = ("evaluated in bf16 (3 of 20,000 audited predictions differ from fp32)",)
+    assert number(table, "er").remarks == (output if different > 2 else ())
     assert number(table, "er").difference == pytest.approx(83 - 83.1)
     assert number(table, "er", "avg").remarks == ()
 
@@ -227,9 +227,9 @@ def test_seeds_of_both_precisions_are_one_number() -> None:
     """A seed that was evaluated in both counts in fp32."""
     rounded = seeded("er", [82, 84, 86], eval_precision="bf16")
     for runs in ((seeded("er", [80]), rounded), (rounded, seeded("er", [80]))):
-        found = number(study_table("main", grouped(*runs)), "er")
-        assert found.value == (pytest.approx(250 / 3), pytest.approx(math.sqrt(28 / 9)))
-        fast, full = sorted(found.command.split(" && "), key=len, reverse=True)
+        result = number(study_table("main", grouped(*runs)), "er")
+        assert result.value == (pytest.approx(250 / 3), pytest.approx(math.sqrt(28 / 9)))
+        fast, full = sorted(result.command.split(" && "), key=len, reverse=True)
         assert "--seed 152,162 --eval-precision bf16" in fast
         assert "--seed 142 " in full
 

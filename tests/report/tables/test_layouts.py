@@ -12,8 +12,8 @@ from twofold.report.tables import study_table
 
 def test_only_some_of_the_metrics() -> None:
     chosen = ["raw_avg", "min", "gap_depth"]
-    found = study_table("trajectories", groups([measured_run()]), metrics=chosen)
-    assert found.blocks[0].columns == ("raw AVG", "MIN", "gap depth")
+    result = study_table("trajectories", groups([measured_run()]), metrics=chosen)
+    assert result.blocks[0].columns == ("raw AVG", "MIN", "gap depth")
     with pytest.raises(UserError, match="unknown metric 'gap': did you mean 'gap_depth'"):
         study_table("trajectories", [], metrics=["gap"])
     with pytest.raises(UserError, match="unknown metric 'residual'"):

@@ -51,14 +51,14 @@ def test_several_notes_on_one_place_say_whose() -> None:
     ]
 
 
-def test_a_single_task_is_said_as_one() -> None:
+def test_a_single_task_is_named_in_the_singular() -> None:
     text = render(study_table("main", grouped(seeded("er", [10, 12], tasks=1))), "md")
     assert "[a] differs from the reference runs: the first task only." in text
     text = render(study_table("main", grouped(seeded("er", [10, 12], eval_schedule="dense:1:5"))))
     assert "evaluated after a task's first iteration, then every 5 iterations" in text
 
 
-def test_times_of_different_machines_are_said_to_be() -> None:
+def test_times_of_different_machines_are_reported() -> None:
     table = study_table("timing", grouped(timed("er", 1), timed("er+gem", 2, processor="another")))
     assert any("different machines: a processor, another" in note for note in notes(table))
     same = study_table("timing", grouped(timed("er", 1), timed("er+gem", 2)))

@@ -12,20 +12,20 @@ FILES = Path(__file__).parent / "reference"
 
 def numbers() -> dict[Address, Printed]:
     """Return all usable numbers: the appendix tables, the gamma study and the timing table."""
-    found = {}
+    values = {}
     for row in _rows("appendix_tables"):
         if row["usable"] == "yes":
             place = _address(row, row["method"], row["metric"].lower())
-            found[place] = Printed(float(row["mean"]), float(row["sem"]))
+            values[place] = Printed(float(row["mean"]), float(row["sem"]))
     for row in _rows("gamma_study"):
         gamma = row["gamma"]  # none for plain ER
         method = f"er+gem(gamma={gamma},when=always)" if gamma else row["method"]
         place = _address(row, method, row["metric"].lower())
-        found[place] = Printed(float(row["mean"]), float(row["sem"]))
+        values[place] = Printed(float(row["mean"]), float(row["sem"]))
     for row in _rows("timing"):
         place = _address(row, row["method"], "seconds.training")
-        found[place] = Printed(float(row["seconds_mean"]), float(row["seconds_sem"]))
-    return found
+        values[place] = Printed(float(row["seconds_mean"]), float(row["seconds_sem"]))
+    return values
 
 
 def slips() -> dict[Block, str]:

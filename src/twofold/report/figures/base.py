@@ -62,21 +62,21 @@ class Kind:
         **narrowers: Any,
     ) -> Shown:
         """Choose the runs to show: of `methods`, if given, in the one setting that is chosen."""
-        found = select_runs(runs, benchmark, mode, profile, methods, **narrowers)
-        picked = found if self.any_method and methods else self.picked(found)
+        candidates = select_runs(runs, benchmark, mode, profile, methods, **narrowers)
+        picked = candidates if self.any_method and methods else self.picked(candidates)
         chosen, setting = one_setting(picked)
         shown = [run for group in method_groups(chosen) for run in group.runs]
-        others = _methods(found if self.any_method else picked) - _methods(shown)
+        others = _methods(candidates if self.any_method else picked) - _methods(shown)
         return Shown(shown, setting, sorted(others))
 
     def picked(self, runs: Sequence[Run]) -> list[Run]:
         """Return the runs that it shows; if there are none, raise an error with the command."""
-        found = self.pick(runs)
-        if runs and not found:
+        result = self.pick(runs)
+        if runs and not result:
             config = runs[0].config
             command = self.command(config.benchmark, config.mode, config.profile)
             raise UserError(f"no runs for the figure {self.name}: train them with `{command}`")
-        return found
+        return result
 
     def command(self, benchmark: str, mode: str, profile: str) -> str:
         """Return the command that trains the runs."""

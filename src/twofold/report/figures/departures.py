@@ -46,14 +46,14 @@ def departures_figure(found: Sequence[Effect]) -> Figure:
     for each in found:
         setting = Setting(each.lr, each.batch_size)
         blocks.setdefault((each.benchmark, each.mode, setting), []).append(each)
-    heights = [HEAD + ROW * len(_rows(own)) for own in blocks.values()]
+    heights = [HEAD + ROW * len(_rows(block)) for block in blocks.values()]
     with mpl.rc_context(STYLE):
         figure = empty_figure(DOUBLE, sum(heights) + 0.25)
         panels = figure.subplots(len(blocks), 2, squeeze=False, height_ratios=heights)
-        for line, (place, own) in zip(panels, blocks.items(), strict=True):
+        for line, (place, block) in zip(panels, blocks.items(), strict=True):
             title = "{}, {} ({})".format(title_of(place[0]), *place[1:])
             for axes, metric in zip(line, METRICS, strict=True):
-                _draw(axes, [each for each in own if each.metric == metric], _rows(own))
+                _draw(axes, [each for each in block if each.metric == metric], _rows(block))
                 axes.set_title(f"{title}: {metric.upper()} (%)", loc="left")
             line[1].set_yticklabels([])
         figure.legend(

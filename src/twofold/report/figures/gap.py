@@ -37,6 +37,6 @@ def gap_figure(runs: Sequence[Run], task: int = 1) -> Figure:
     timeline = group_timeline(groups, task)
     stacks: dict[str, list[Series]] = {}
     for group in groups:
-        own = series(group.runs, task, group.routines, styles[group.routines])
-        stacks.setdefault(group.objective, []).append(own)
+        lines = series(group.runs, task, group.routines, styles[group.routines])
+        stacks.setdefault(group.objective, []).append(lines)
     return stacks_figure(stacks, timeline, notes(groups))

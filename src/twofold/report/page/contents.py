@@ -17,7 +17,8 @@ from twofold.compare.groups import Group, groups
 from twofold.compare.hypotheses import hypotheses
 from twofold.compare.verdicts import findings
 from twofold.drawing.style import looks
-from twofold.evaluation.measures import MEASURES, TOLERANCE, Gap, gaps
+from twofold.evaluation.measures import MEASURES
+from twofold.evaluation.trajectory import TOLERANCE, Gap, gaps
 from twofold.experiments.plotting import accuracy_curve
 from twofold.experiments.runs import Run
 from twofold.report.page.thinning import DENSE, thin
@@ -57,18 +58,18 @@ def page_contents(
     known: groups that need not be described again; afterwards it holds those described now.
     """
     known = {} if known is None else known
-    before = dict(known)
+    numbers_before = dict(known)
     known.clear()
-    found = [part for group in groups(runs) for part in _by_length(group)]
-    of_runs = _share(sum(len(group.runs) * _tasks(group) for group in found))
-    of_means = _share(sum(map(_tasks, found)))
-    hows = sorted({group.routines for group in found}, key=lambda how: (how != "sgd", how))
+    parts = [part for group in groups(runs) for part in _by_length(group)]
+    of_runs = _share(sum(len(group.runs) * _tasks(group) for group in parts))
+    of_means = _share(sum(map(_tasks, parts)))
+    hows = sorted({group.routines for group in parts}, key=lambda how: (how != "sgd", how))
     styles = looks(hows)
     described = []
-    for group in found:
+    for group in parts:
         fine = _fineness(of_runs, _tasks(group)), _fineness(of_means, _tasks(group))
         key = (fine, group.config.profile, *(run.summary["identity"] for run in group.runs))
-        known[key] = before.get(key) or _described(group, *fine)
+        known[key] = numbers_before.get(key) or _described(group, *fine)
         style = styles[group.routines]
         style_of_line = {"colour": style["color"], "dash": DASHES[style["linestyle"]]}
         described.append({**known[key], "look": style_of_line})
@@ -87,8 +88,8 @@ def page_contents(
         },
         "tolerance": TOLERANCE,
         "groups": described,
-        "verdicts": _verdicts(found),
-        "tables": _tables(found),
+        "verdicts": _verdicts(parts),
+        "tables": _tables(parts),
     }
 
 
@@ -179,7 +180,9 @@ def _run(run: Run, learned: NDArray[Any], fineness: Fineness) -> Plain:
     return {
         "seed": run.config.seed,
         "command": run.config.command(),
-        "curves": [{"x": packed(own + 1), "y": packed(curve[own])} for own, curve in columns],
+        "curves": [
+            {"x": packed(places + 1), "y": packed(curve[places])} for places, curve in columns
+        ],
         "gaps": [_gap(gap) for gap in gaps(learned, run.accuracy)],
         "measures": run.measures,
     }
@@ -203,14 +206,14 @@ def _mean_gaps(by_run: Sequence[list[Plain]]) -> list[Plain]:
     """Average over seeds, which have the same switches and tasks; recovery where there was one."""
     return [
         {
-            "switch": alike[0]["switch"],
-            "task": alike[0]["task"],
+            "switch": same_gaps[0]["switch"],
+            "task": same_gaps[0]["task"],
             **{
-                name: _mean([gap[name] for gap in alike])
+                name: _mean([gap[name] for gap in same_gaps])
                 for name in ("depth", "lowest_at", "recovery")
             },
         }
-        for alike in zip(*by_run, strict=True)
+        for same_gaps in zip(*by_run, strict=True)
     ]
 
 

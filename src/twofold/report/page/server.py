@@ -41,13 +41,13 @@ class Watched:
     def contents(self) -> tuple[str, str]:
         """Return the contents and their tag, computed again only if the store has changed."""
         with self._lock:
-            seen = _seen(self._store.folder)
-            if seen != self._seen:
+            version = _seen(self._store.folder)
+            if version != self._seen:
                 folder = self._store.folder  # it may be missing while it is created again
                 runs = self._store.runs(curves=True) if folder.is_dir() else []
-                text = as_json(page_contents(runs, str(folder), seen[1], self._known))
+                text = as_json(page_contents(runs, str(folder), version[1], self._known))
                 self._made = text, hashlib.sha256(text.encode()).hexdigest()[:16]
-                self._seen = seen
+                self._seen = version
             return self._made
 
 

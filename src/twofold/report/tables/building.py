@@ -64,21 +64,25 @@ class _Source:
         if self.layout.groups:
             return self.layout.groups
         objectives: dict[str, dict[str, Column]] = {}
-        for method in (method for own in self.found.values() for method in own):
-            own = objectives.setdefault(method.partition("+")[0], {})
-            own[method] = Column(method, label_of(method, self.layout.labels))
+        for method in (method for methods in self.found.values() for method in methods):
+            methods = objectives.setdefault(method.partition("+")[0], {})
+            methods[method] = Column(method, label_of(method, self.layout.labels))
         return [tuple(columns.values()) for columns in objectives.values()]
 
     def choice(self, place: Place) -> Choice | None:
         """Return the one setting that is shown of a place; None without runs."""
-        found, usual = self.found[place], self.usual[place]
-        if self.layout.setting == "study" and any(usual in own for own in found.values()):
-            return Choice(usual, "as in the study")
-        return choose(found, self.layout.chosen_by, usual)
+        by_method, default = self.found[place], self.usual[place]
+        if self.layout.setting == "study" and any(
+            default in settings for settings in by_method.values()
+        ):
+            return Choice(default, "as in the study")
+        return choose(by_method, self.layout.chosen_by, default)
 
     def sections(self, place: Place) -> list[Section]:
         if self.layout.setting == "all":
-            settings = {setting for own in self.found[place].values() for setting in own}
+            settings = {
+                setting for by_setting in self.found[place].values() for setting in by_setting
+            }
             return [Section(place, setting) for setting in sorted(settings, key=lambda s: s.order)]
         choice = self.choice(place)
         return [Section(place, choice.setting)] if choice else []
@@ -87,15 +91,15 @@ class _Source:
         """Return what the paper's tables with chosen settings show, for a table of all settings."""
         if self.layout.setting != "all":
             return set()
-        own = [layout for layout in tables().values() if layout.paper == self.layout.paper]
-        chosen = [layout for layout in own if layout.setting == "chosen"]
+        layouts = [layout for layout in tables().values() if layout.paper == self.layout.paper]
+        chosen = [layout for layout in layouts if layout.setting == "chosen"]
         others = [_Source(layout, self.shelf, self.profile) for layout in chosen]
         return {
             (section, method)
             for other in others
-            for place, found in other.found.items()
+            for place, by_method in other.found.items()
             for section in other.sections(place)
-            for method in found
+            for method in by_method
         }
 
 
@@ -111,9 +115,11 @@ def _table(name: str, source: _Source) -> StudyTable:
         source.layout,
         source.profile,
         source.seeds,
-        tuple(_block(title, own, source, used) for title, own in blocks.items()),
+        tuple(
+            _block(title, rows_of_place, source, used) for title, rows_of_place in blocks.items()
+        ),
         {place: choice for place, choice in choices.items() if choice},
-        [place for place, own in sections.items() if not own],
+        [place for place, rows_of_place in sections.items() if not rows_of_place],
     )
 
 
@@ -148,9 +154,9 @@ def _transposed(block: Block) -> Block:
     metrics = tuple(row.heads[-1] for row in block.rows)
     numbers = zip(*(row.numbers for row in block.rows), strict=True)
     rows = [
-        Row((label,), own)
-        for label, own in zip(block.columns, numbers, strict=True)
-        if any(number and (number.value or number.printed) for number in own)
+        Row((label,), values)
+        for label, values in zip(block.columns, numbers, strict=True)
+        if any(number and (number.value or number.printed) for number in values)
     ]
     return Block(block.title, ("method",), metrics, (len(metrics),), tuple(rows))
 
@@ -158,12 +164,12 @@ def _transposed(block: Block) -> Block:
 def _number(
     section: Section, column: Column, metric: Metric, source: _Source, used: Used
 ) -> Number | None:
-    found, setting = source.found[section.place], section.setting
-    if column.method not in found:
+    by_method, setting = source.found[section.place], section.setting
+    if column.method not in by_method:
         return None
 
     def measured(method: str) -> Value | None:
-        group = found.get(method, {}).get(setting)
+        group = by_method.get(method, {}).get(setting)
         mean = group.mean(metric.name) if group else None
         return (mean, group.error(metric.name)) if group and mean is not None else None
 
@@ -173,7 +179,7 @@ def _number(
     value = _related(measured, column.method, metric)
     reference_value = _related(reference, column.method, metric)
     methods = filter(None, (column.method, metric.relative_to)) if value else ()
-    groups = tuple(found[method][setting] for method in methods)
+    groups = tuple(by_method[method][setting] for method in methods)
     number = Number(
         section, column.method, metric, value, groups, reference_value, len(source.seeds)
     )

@@ -82,11 +82,11 @@ class Layout:
 
     def only(self, names: Sequence[str]) -> Layout:
         """Return the layout with these metrics, in this order."""
-        own = {metric.short: metric for metric in self.metrics}
+        by_name = {metric.short: metric for metric in self.metrics}
         for name in names:
-            if name not in own:
-                raise unknown("metric", name, own)
-        return dataclasses.replace(self, metrics=tuple(own[name] for name in names))
+            if name not in by_name:
+                raise unknown("metric", name, by_name)
+        return dataclasses.replace(self, metrics=tuple(by_name[name] for name in names))
 
 
 @cache
@@ -116,9 +116,13 @@ def label_of(method: str, labels: Mapping[str, str] | None = None) -> str:
 
 
 def _label(part: str, labels: Mapping[str, str]) -> str:
-    kinds: list[Mapping[str, type[Component]]] = [Objective.known, Addition.known, Routine.known]
-    own = [getattr(kind[part], "label", "") for kind in kinds if part in kind]
-    return next(filter(None, own), labels.get(part, part))
+    kinds: list[Mapping[str, type[Component]]] = [
+        Objective.known,
+        Addition.known,
+        Routine.known,
+    ]
+    texts = [getattr(kind[part], "label", "") for kind in kinds if part in kind]
+    return next(filter(None, texts), labels.get(part, part))
 
 
 def columns(*methods: str, labels: Mapping[str, str] | None = None) -> Columns:

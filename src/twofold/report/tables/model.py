@@ -79,8 +79,8 @@ class Number:
             return None
         if len(self.seeds) < FEWEST:
             return None
-        own, printed = self.value[1], self.printed[1]
-        return abs(self.difference) / math.hypot(own, printed) if own and printed else None
+        error, printed = self.value[1], self.printed[1]
+        return abs(self.difference) / math.hypot(error, printed) if error and printed else None
 
     @property
     def seeds(self) -> list[int]:

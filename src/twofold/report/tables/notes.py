@@ -33,8 +33,8 @@ def study_command(table: StudyTable) -> str:
 
 def _notes(table: StudyTable, numbers: Sequence[Number]) -> Iterator[str]:
     unit = "" if table.layout.transposed else ", in percent"
-    fewer = any(len(number.seeds) != number.wanted for number in numbers)
-    count = " unless marked (n=)" if fewer else ""
+    incomplete = any(len(number.seeds) != number.wanted for number in numbers)
+    count = " unless marked (n=)" if incomplete else ""
     yield f"Mean ± standard error over {len(table.seeds)} seeds{count}{unit}."
     if any(number.bold for number in numbers):
         yield BOLD
@@ -65,8 +65,8 @@ def _notes(table: StudyTable, numbers: Sequence[Number]) -> Iterator[str]:
 
 def _chosen(table: StudyTable) -> list[str]:
     """Return the paper's tables with chosen settings."""
-    own = {name: each for name, each in tables().items() if each.paper == table.layout.paper}
-    return [name for name, layout in own.items() if layout.setting == "chosen"]
+    layouts = {name: each for name, each in tables().items() if each.paper == table.layout.paper}
+    return [name for name, layout in layouts.items() if layout.setting == "chosen"]
 
 
 def _about_bounds(numbers: Sequence[Number]) -> Iterator[str]:
@@ -75,10 +75,15 @@ def _about_bounds(numbers: Sequence[Number]) -> Iterator[str]:
     for number in numbers:
         signed.setdefault(number.metric.thinned, {}).setdefault(number.bound, []).append(number)
     for sign, schedules in signed.items():
-        places = [{number.section.place for number in own} for own in schedules.values()]
-        apart = sum(map(len, places)) == len(set().union(*places))
-        for schedule, own in schedules.items():
-            subject = f"{sign} of {_whose(own, apart)}" if len(schedules) > 1 else sign
+        places = [
+            {number.section.place for number in numbers_of_schedule}
+            for numbers_of_schedule in schedules.values()
+        ]
+        disjoint = sum(map(len, places)) == len(set().union(*places))
+        for schedule, numbers_of_schedule in schedules.items():
+            subject = (
+                f"{sign} of {_whose(numbers_of_schedule, disjoint)}" if len(schedules) > 1 else sign
+            )
             yield f"{subject}: {SIGNS[sign]}, since the model was {schedule} only."
 
 
@@ -86,9 +91,9 @@ def _whose(numbers: Sequence[Number], apart: bool) -> str:
     """Return `Rotated MNIST (offline)`, with the methods if places do not tell numbers apart."""
     places: dict[str, list[Place]] = {}  # by methods
     for place in dict.fromkeys(number.section.place for number in numbers):
-        own = dict.fromkeys(n.method for n in numbers if n.section.place == place)
-        places.setdefault("" if apart else f"{', '.join(own)} on ", []).append(place)
-    return "; ".join(f"{methods}{_listed(own)}" for methods, own in places.items())
+        names = dict.fromkeys(n.method for n in numbers if n.section.place == place)
+        places.setdefault("" if apart else f"{', '.join(names)} on ", []).append(place)
+    return "; ".join(f"{methods}{_listed(names)}" for methods, names in places.items())
 
 
 def _about_settings(table: StudyTable) -> Iterator[str]:
@@ -135,4 +140,4 @@ def _listed(places: Sequence[Place]) -> str:
     modes: dict[str, list[str]] = {}
     for place in places:
         modes.setdefault(title_of(place.benchmark), []).append(place.mode)
-    return ", ".join(f"{benchmark} ({', '.join(own)})" for benchmark, own in modes.items())
+    return ", ".join(f"{benchmark} ({', '.join(names)})" for benchmark, names in modes.items())

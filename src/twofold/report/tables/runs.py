@@ -35,10 +35,15 @@ def runs_table(groups: Sequence[Group], profile: str, metrics: Sequence[str] = (
         if group.config.profile == profile:
             place = Place(group.config.benchmark, group.config.mode)
             places.setdefault(place, []).append(group)
-    counts = Counter(len(group.runs) for own in places.values() for group in own)
-    wanted = max(counts, key=lambda count: (counts[count], count), default=0)
-    blocks = tuple(_block(place, own, layout, wanted) for place, own in places.items())
-    return StudyTable(NAME, layout, profile, list(range(wanted)), blocks, {}, [])
+    counts = Counter(
+        len(group.runs) for groups_of_place in places.values() for group in groups_of_place
+    )
+    usual_count = max(counts, key=lambda count: (counts[count], count), default=0)
+    blocks = tuple(
+        _block(place, groups_of_place, layout, usual_count)
+        for place, groups_of_place in places.items()
+    )
+    return StudyTable(NAME, layout, profile, list(range(usual_count)), blocks, {}, [])
 
 
 def _block(place: Place, groups: Sequence[Group], layout: Layout, wanted: int) -> Block:

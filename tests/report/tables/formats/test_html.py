@@ -79,11 +79,11 @@ def test_html_rows_are_as_wide_as_their_head(papers: list[Group]) -> None:
             width = head.count("<th")
             spans: list[int] = []
             for row in body:
-                begun = [
+                starts = [
                     int(span or 1)
                     for span in re.findall(r'<th scope="row\w*"(?: rowspan="(\d+)")?>', row)
                 ]
-                spans = [span - 1 for span in spans if span > 1] + begun
+                spans = [span - 1 for span in spans if span > 1] + starts
                 assert len(spans) + row.count("<td") == width
 
 
@@ -96,5 +96,5 @@ def test_a_hostile_name_stays_text() -> None:
     assert number(table, "er").value == (80, None)  # the device decides no result
     page = Cells(render(table, "html"))
     assert "script" not in {tag for tag, _ in page.tags}
-    told = [attrs["data-command"] for _, attrs in page.tags if "data-command" in attrs]
-    assert [shlex.split(each)[-1] for each in told if each] == [hostile] * 2
+    output = [attrs["data-command"] for _, attrs in page.tags if "data-command" in attrs]
+    assert [shlex.split(each)[-1] for each in output if each] == [hostile] * 2

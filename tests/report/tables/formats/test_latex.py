@@ -36,13 +36,13 @@ LATEX = next((name for name in ("pdflatex", "tectonic", "lualatex") if shutil.wh
 def test_latex_compiles(papers: list[Group], tmp_path: Path) -> None:
     assert LATEX is not None
     runs = [run for cell in papers for run in cell.runs]
-    found = groups([*runs, *timed("er", 10, 12), *timed("er+gem", 22, 44)])
+    all_groups = groups([*runs, *timed("er", 10, 12), *timed("er+gem", 22, 44)])
     named = ("main", "sota", "timing", "gamma", "appendix")
-    tables = "\\clearpage\n".join(render(study_table(name, found), "latex") for name in named)
+    tables = "\\clearpage\n".join(render(study_table(name, all_groups), "latex") for name in named)
     names = latex_text("er+mine(a_b=1%,c=#2&{3}) ~ ^ $ \\")
     start = "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n"
     (tmp_path / "table.tex").write_text(f"{start}{tables}{names}\n\\end{{document}}\n")
     options = [] if LATEX == "tectonic" else ["-interaction=nonstopmode", "-halt-on-error"]
-    done = subprocess.run([LATEX, *options, "table.tex"], cwd=tmp_path, capture_output=True)
-    assert done.returncode == 0, done.stdout[-2000:]
+    process = subprocess.run([LATEX, *options, "table.tex"], cwd=tmp_path, capture_output=True)
+    assert process.returncode == 0, process.stdout[-2000:]
     assert (tmp_path / "table.pdf").stat().st_size > 0

@@ -90,9 +90,9 @@ def gamma_figure(runs: Sequence[Run], task: int = 1) -> Figure:
 
 def _groups(groups: Sequence[Group]) -> tuple[dict[float, Group], list[Group]]:
     """Return ER+GEM by gamma, and ER if it is there."""
-    found = {gamma: group for group in groups if (gamma := _gamma(group.config)) is not None}
+    by_gamma = {gamma: group for group in groups if (gamma := _gamma(group.config)) is not None}
     plain = [group for group in groups if group.config.method == PLAIN]
-    return {gamma: found[gamma] for gamma in sorted(found)}, plain
+    return {gamma: by_gamma[gamma] for gamma in sorted(by_gamma)}, plain
 
 
 def _colours(gem: Mapping[float, Group]) -> dict[float, str]:
@@ -145,5 +145,5 @@ def _printed(group: Group, metric: str) -> Printed | None:
     if number is None:
         return None
     default = configure(config.benchmark, config.method, mode=config.mode, profile=config.profile)
-    alike = essence(default) == essence(config) and Reductions.of(group).comparable(metric)
-    return number if alike else None
+    comparable = essence(default) == essence(config) and Reductions.of(group).comparable(metric)
+    return number if comparable else None

@@ -16,8 +16,8 @@ from twofold.report.text import inert_cell
 def records(table: StudyTable) -> list[dict[str, Any]]:
     """Return a flat record per number, in full precision."""
     numbers = list(table.numbers())
-    own = list(own_settings(group.config for number in numbers for group in number.groups[:1]))
-    return [_own(number, own, _record(table, number)) for number in numbers]
+    settings = list(own_settings(group.config for number in numbers for group in number.groups[:1]))
+    return [_own(number, settings, _record(table, number)) for number in numbers]
 
 
 def _own(number: Number, names: list[str], record: dict[str, Any]) -> dict[str, Any]:

@@ -61,10 +61,10 @@ def _heads(rows: Sequence[Row], k: int) -> str:
     """Return the heads that begin in a row; a head that rows below share spans them."""
     heads = []
     for depth, head in enumerate(rows[k].heads, 1):
-        own = rows[k].heads[:depth]
-        if k and rows[k - 1].heads[:depth] == own:
+        row_heads = rows[k].heads[:depth]
+        if k and rows[k - 1].heads[:depth] == row_heads:
             continue
-        span = sum(row.heads[:depth] == own for row in rows)
+        span = sum(row.heads[:depth] == row_heads for row in rows)
         scope = f'scope="rowgroup" rowspan="{span}"' if span > 1 else 'scope="row"'
         heads.append(f"<th {scope}>{html_text(head)}</th>")
     return "".join(heads)
