@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=200, help="at most so many per task")
     parser.add_argument("--tasks", type=int, default=5, help="of Split CIFAR-100 (5)")
     given = parser.parse_args()
-    options = {"mode": "online", "eval_schedule": "every:20", "eval_size": 200, "lr": 0.03}
+    options = {"mode": "online", "eval_schedule": "every:20", "eval_size": 200}
     options |= {"iterations": given.iterations, "progress": False}
     if given.fashion:
         print("\nFashion-MNIST, split by class")

@@ -41,6 +41,7 @@ def test_every_memory_is_here():
 def training_of(text: str, method: str = "er", benchmark=None, **options) -> Training:
     objective, routines = Method.parse(method).make()
     small = {"lr": 0.02, "batch_size": 8, "seed": 3, "iterations": 4} | options
+    small |= {"eval_schedule": "every:4", "eval_size": 9}
     settings = Settings(memory=text, **small)
     return Training(benchmark or class_benchmark(), objective, routines, settings)
 
@@ -74,7 +75,7 @@ def test_a_memory_of_the_current_task_holds_it_and_others_do_not(text):
 
 
 @every_memory
-@pytest.mark.parametrize("method", ["er+gem", "der", "bic", "agem", "er+lpr", "joint", "er+ema"])
+@pytest.mark.parametrize("method", ["er+gem", "der", "bic", "er+lpr"])
 def test_a_memory_goes_with_every_kind_of_method(text, method):
     training = training_of(text, method)
     result = training.run()

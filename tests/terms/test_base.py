@@ -15,6 +15,7 @@ from twofold.experiments import checkpoints
 from twofold.objectives import Objective
 from twofold.terms import Addition
 
+SMALL = {"iterations": 3, "lr": 0.001, "eval_schedule": "every:3", "eval_size": 9}
 TERMS = sorted(Addition.known)
 every_term = pytest.mark.parametrize("term", TERMS)
 
@@ -26,10 +27,10 @@ def test_a_term_goes_with_every_objective_and_routine(term, objective, routine):
     if (term, objective) == ("distil", "bic"):
         return
     options = {"memory": "reservoir(30)"} if objective == "er-ace" else {}
-    training = training_of(f"{objective}+{term}+{routine}", iterations=3, lr=0.001, **options)
+    training = training_of(f"{objective}+{term}+{routine}", **SMALL, **options)
     result = training.run()
     assert result.finite
-    plain = training_of(f"{objective}+{routine}", iterations=3, lr=0.001, **options)
+    plain = training_of(f"{objective}+{routine}", **SMALL, **options)
     plain.run()
     assert not torch.equal(training.net.values, plain.net.values)
 
