@@ -47,12 +47,20 @@ def check_method(
     for term in objective.terms:
         term.check(objective.name, scenario)
     check_chain(routines, momentum)
-    if not uses_memory(objective, routines) or objective.stores_all:
-        return
-    if quota == 0:
+    _check_current(objective, routines, memory)
+    if uses_memory(objective, routines) and not objective.stores_all and quota == 0:
         raise UserError("this method replays, but with memory per class 0 the memory stays empty")
+
+
+def _check_current(objective: Objective, routines: Sequence[Routine], memory: Memory) -> None:
+    """Raise UserError if a part of a method needs examples of the current task and gets none."""
     needing = [objective.name] if objective.needs_current else []
     needing += [routine.name for routine in routines if Needs.CURRENT in routine.asks()]
+    if needing and objective.stores_all:
+        raise UserError(
+            f"{needing[0]} needs a memory that holds the current task, and {objective.name} "
+            "stores a task at its end"
+        )
     if needing and not memory.current:
         raise UserError(
             f"{needing[0]} needs a memory that holds the current task, such as "

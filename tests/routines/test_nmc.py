@@ -70,6 +70,8 @@ def test_a_class_that_was_never_stored_is_never_predicted():
 def test_it_needs_a_memory_of_the_current_task():
     with pytest.raises(UserError, match="nmc needs a memory that holds the current task"):
         twofold.configure("split-cifar100", "er+nmc")
+    with pytest.raises(UserError, match="and joint stores a task at its end"):
+        twofold.configure("split-cifar100", "joint+nmc", memory="ring(500)")
     twofold.configure("split-cifar100", "er+nmc", memory="ring(500)")
 
 
