@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from twofold.benchmarks import Benchmark
+from twofold.benchmarks import Benchmark, Task
 from twofold.choices import Scenario
 from twofold.errors import UserError
 from twofold.memories import Memory
 from twofold.memories.per_class_task import QUOTA
+from twofold.models import FlatModel
 from twofold.objectives import Objective
 from twofold.routines import Needs, Routine
 from twofold.routines.base import needs_of
@@ -68,10 +69,14 @@ def _check_current(objective: Objective, routines: Sequence[Routine], memory: Me
         )
 
 
-def check_quota(memory: Memory, benchmark: Benchmark) -> None:
+def check_quota(
+    objective: Objective, routines: Sequence[Routine], memory: Memory, benchmark: Benchmark
+) -> None:
     """Raise UserError if a quota is larger than a class. The default takes what there is."""
     quota = memory.quota()
-    if quota is None or quota == QUOTA:
+    if quota is None or quota == QUOTA or objective.stores_all:
+        return
+    if not uses_memory(objective, routines):
         return
     labels = benchmark.train.labels.cpu().numpy()
     counts = [np.unique(labels[task.train], return_counts=True)[1] for task in benchmark.tasks]
@@ -80,4 +85,15 @@ def check_quota(memory: Memory, benchmark: Benchmark) -> None:
         raise UserError(
             f"a quota of {quota} examples per class is larger than a class: {benchmark.name} has "
             f"one of {smallest} in a task"
+        )
+
+
+def check_outputs(net: FlatModel, benchmark: Benchmark, tasks: Sequence[Task]) -> None:
+    """Raise UserError if a network has fewer outputs than there are labels."""
+    largest = max(label for task in tasks for label in task.classes)
+    outputs = net.outputs(benchmark.train.batch(tasks[0].train[:2]).x)
+    if outputs <= largest:
+        raise UserError(
+            f"the network has {outputs} outputs, but {benchmark.name!r} has labels up to "
+            f"{largest}: it needs at least {largest + 1}"
         )

@@ -17,7 +17,7 @@ from twofold.benchmarks import Batch, Benchmark
 from twofold.benchmarks.base import Rows
 from twofold.benchmarks.validation import validating
 from twofold.chain import Chain
-from twofold.compatibility import check_method, check_quota, uses_memory
+from twofold.compatibility import check_method, check_outputs, check_quota
 from twofold.curves import Curves
 from twofold.diagnosis import Diagnosis
 from twofold.errors import UserError
@@ -84,7 +84,7 @@ class Training:
         self._check()
         device = benchmark.train.labels.device
         self.net = initialised(benchmark, settings.seed, device, start_from)
-        self._check_outputs()
+        check_outputs(self.net, benchmark, self.tasks)
         self.update: Update = (
             Momentum(self.net)
             if choice.plain_sgd
@@ -122,8 +122,7 @@ class Training:
     def _check(self) -> None:
         scenario, memory = self.benchmark.scenario, self.memory
         check_method(self.objective, self.routines, scenario, memory, self.momentum)
-        if uses_memory(self.objective, self.routines) and not self.objective.stores_all:
-            check_quota(memory, self.benchmark)
+        check_quota(self.objective, self.routines, memory, self.benchmark)
         self._check_batch(min(len(task.train) for task in self.tasks))
 
     def _check_batch(self, examples: int) -> None:
@@ -131,15 +130,6 @@ class Training:
             raise UserError(
                 f"batch size {self.settings.batch_size} is larger than a task: "
                 f"{self.benchmark.name} has one of {examples} training examples"
-            )
-
-    def _check_outputs(self) -> None:
-        largest = max(label for task in self.tasks for label in task.classes)
-        outputs = self.net.outputs(self.benchmark.train.batch(self.tasks[0].train[:2]).x)
-        if outputs <= largest:
-            raise UserError(
-                f"the network has {outputs} outputs, but {self.benchmark.name!r} has labels up to "
-                f"{largest}: it needs at least {largest + 1}"
             )
 
     def run(self, every: Callable[[], None] = lambda: None) -> Result:
@@ -220,7 +210,6 @@ class Training:
         self.task, self.n = state["task"], state["n"]
         self.memory.restore(state["memory"])
         self.objective.restore(state["objective"])
-        self._restore_terms(state)
         self._to_restore = state
 
     def _start_task(self, task: int) -> tuple[list[Rows], Rows]:
@@ -262,16 +251,13 @@ class Training:
             buffer.copy_(old)
         self.update.restore(state["optimizer"])
         self.objective.restore(state["objective"])
-        self._restore_terms(state)
+        for term, values in zip(self.objective.terms, state.get("terms", []), strict=True):
+            term.restore(values)
         self.chain.restore(state["routines"])
         self.curves.restore(state["curves"])
         self.task_ends, self.raw_task_ends = state["task_ends"], state["raw_task_ends"]
         self.seconds = state["seconds"]
         self.evaluator.restore(state["evaluator"])
-
-    def _restore_terms(self, state: dict[str, Any]) -> None:
-        for term, own in zip(self.objective.terms, state.get("terms", []), strict=True):
-            term.restore(own)
 
     def _iterations(self, examples: int) -> int:
         return self.settings.iterations_of(examples, self.benchmark.offline_iterations)
