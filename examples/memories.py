@@ -88,10 +88,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs"), help="the run store (runs)")
     parser.add_argument("--seeds", type=int, default=1, help="seeds per run (1)")
     parser.add_argument("--iterations", type=int, default=200, help="at most so many per task")
+    parser.add_argument("--lr", type=float, help="learning rate (default: each objective's own)")
     parser.add_argument("--tasks", type=int, default=5, help="of Split CIFAR-100 (5)")
     given = parser.parse_args()
     options = {"mode": "online", "eval_schedule": "every:20", "eval_size": 200}
     options |= {"iterations": given.iterations, "progress": False}
+    options |= {"lr": given.lr} if given.lr else {}
     if given.fashion:
         print("\nFashion-MNIST, split by class")
         print("\n" + table(fashion(given.fashion), options, given.seeds, given.out))
