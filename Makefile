@@ -1,15 +1,19 @@
-# Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
+# Every target does its own set-up: a virtual environment in .venv, with the files whose hashes are in
+# the lock files. What a platform needs besides is pinned by constraints.txt.
 PYTHON ?= python3
 SECONDS ?= 3600
 BIN := .venv/bin
 TYPESCRIPT := 5.9.3
 PEERS := .venv/peers
+LOWEST := .venv/lowest
 NODE := .venv/node-$(TYPESCRIPT)
 TSC := $(NODE)/node_modules/.bin/tsc
 SCRIPTS := src/twofold/report/page/scripts/jsconfig.json --incremental --tsBuildInfoFile $(NODE)/scripts.tsbuildinfo
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
+LOCKED := $(INSTALL) --no-deps --require-hashes
+PIP := $(INSTALL) -c constraints.txt
 
-.PHONY: demo test test-slow test-adapters lint lint-scripts fmt bench bench-peers torture documents clean
+.PHONY: demo test test-slow test-adapters test-lowest lock lint lint-scripts fmt bench bench-peers torture documents clean
 
 # Three methods on real Rotated MNIST, shortened: about two minutes on two cores.
 demo: .venv/.package
@@ -47,7 +51,7 @@ fmt: .venv/.tools
 bench: .venv/.package
 	$(BIN)/python bench
 
-# Kills, crashes, power failures, full disks, damaged and hostile files: docs/reliability.md.
+# Kills, crashes, power failures, full disks, damaged and hostile files, lost Ray nodes: docs/reliability.md.
 torture: .venv/.package
 	$(BIN)/python -m torture --seconds $(SECONDS)
 
@@ -64,15 +68,37 @@ $(TSC):
 	-npm install --silent --no-save --no-package-lock --no-audit --no-fund --fetch-retries=0 \
 	  --prefix $(NODE) typescript@$(TYPESCRIPT)
 
+# After a change of constraints.txt. WHEELS names builds that the index does not list, such as torch's
+# for processors only: make lock WHEELS='torch-2.13.0+cpu-...whl'
+lock: .venv/.tools
+	$(INSTALL) uv
+	$(BIN)/python docs/lock.py --uv $(BIN)/uv $(addprefix --wheel ,$(WHEELS))
+
+# The lowest versions that pyproject.toml permits, except for torch, which is the pinned one.
+test-lowest: .venv/.tools
+	$(INSTALL) uv
+	test -x $(LOWEST)/bin/python || $(BIN)/uv venv --quiet --seed --python $(BIN)/python $(LOWEST)
+	echo "torch==$$($(BIN)/python -c 'import torch; print(torch.__version__)')" > $(LOWEST)/torch.txt
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --override $(LOWEST)/torch.txt \
+	  --extra dev pyproject.toml --output-file $(LOWEST)/lowest.txt
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python -r $(LOWEST)/lowest.txt
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --no-deps -e .
+	$(LOWEST)/bin/python -m pytest -n 3 --dist loadgroup -m 'not real_data' --ignore tests/adapters \
+	  --ignore tests/experiments/test_ray_engine.py $(PYTEST)
+
 clean:
 	rm -rf .venv
 
-.venv/.package: pyproject.toml constraints.txt
+.venv/.package: pyproject.toml constraints.txt requirements.lock requirements-torch.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(LOCKED) -r requirements.lock
+	$(PIP) --no-deps --report .venv/torch.json torch
+	$(BIN)/python docs/lock.py --check .venv/torch.json
 	$(PIP) -e .
 	touch $@
 
-.venv/.tools: .venv/.package
+.venv/.tools: .venv/.package requirements-dev.lock
+	$(LOCKED) -r requirements-dev.lock
 	$(PIP) -e '.[dev]'
 	touch $@
 

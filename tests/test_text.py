@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twofold.text import mean_text, signed
+from twofold.text import mean_text, signed, spoken
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,15 @@ def test_the_mean_of_the_values_that_exist() -> None:
     assert mean_text([90.0, None, 94.0]) == "92.0 ± 2.0"
     assert mean_text([93.64]) == "93.6"
     assert (mean_text([]), mean_text([None]), mean_text([], "-")) == ("–", "–", "-")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "1 s"), (40.4, "40 s"), (59.7, "1 min"), (89, "1.5 min"), (130, "2 min"),
+        (596, "10 min"), (3569, "59 min"), (3571, "1 h 0 min"), (12_000, "3 h 20 min"),
+        (86_400, "1 d 0 h"), (187_200, "2 d 4 h"), (2_600_000, "30 d"),
+    ],
+)  # fmt: skip
+def test_times_in_words(seconds: float, text: str) -> None:
+    assert spoken(seconds) == text

@@ -10,16 +10,17 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from torture import shims, toy
+from torture.clusters import ray_head, ray_node
+from torture.hostile import HOSTILE, seal
+from torture.outcome import Outcome, bad
 from twofold.cli import main
 from twofold.errors import UserError
 from twofold.experiments.checksums import FILES
 from twofold.experiments.config import Config
-from twofold.experiments.files import digest
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
 
@@ -31,15 +32,6 @@ ODD: tuple[Any, ...] = (
     *(None, True, -1, 10**30, float("inf"), float("nan"), "", "\x1b[2J", "x" * 5000),
     *([], {}, [[1]], {"a": [{}]}, "=1+1", "--plugin=x", "../../x"),
 )
-
-
-@dataclass
-class Outcome:
-    """How a store has borne one attempt."""
-
-    lost: bool = False  # a run is missing, or has different curves
-    twice: bool = False  # a run was trained although it was complete or being trained
-    badly: str = ""  # a traceback, an answer of many lines, or none in time
 
 
 Kind = Callable[[random.Random, Path], Outcome]
@@ -166,7 +158,7 @@ def damage(chance: random.Random, folder: Path) -> Outcome:
         if file.name == "store.json":  # the mark of the whole store: the answer is one line
             code, message = _answered(["runs"], folder)
             file.write_text('{"format": 1}\n')
-            return _finish(folder, config, Outcome(badly=_bad(code, message)))
+            return _finish(folder, config, Outcome(badly=bad(code, message)))
     return _finish(folder, config, Outcome())
 
 
@@ -175,30 +167,30 @@ def hostile(chance: random.Random, folder: Path) -> Outcome:
     config = _chosen(chance)
     place = toy.train(config, Store(folder)).folder
     kept = Path(shutil.copytree(folder, folder.parent / "kept"))
-    file = place / chance.choice(FILES[:2])
-    content = json.loads(file.read_text())
-    for _ in range(chance.randint(1, 3)):
-        content[chance.choice([*content])] = chance.choice(ODD)
-    file.write_text(json.dumps(content))
-    sums = {name: digest(place / name) for name in FILES}
-    (place / "checksums.json").write_text(json.dumps(sums))
-    bad = [_bad(*_answered(words, folder)) for words in COMMANDS]
+    if chance.random() < 0.5:
+        chance.choice([*HOSTILE.values()])(place)
+    else:
+        file = place / chance.choice(FILES[:2])
+        content = json.loads(file.read_text())
+        for _ in range(chance.randint(1, 3)):
+            content[chance.choice([*content])] = chance.choice(ODD)
+        file.write_text(json.dumps(content))
+    seal(place)
+    found = [bad(*_answered(words, folder)) for words in COMMANDS]
     shutil.rmtree(folder)
     kept.rename(folder)
-    return _finish(folder, config, Outcome(badly=next(filter(None, bad), "")))
+    return _finish(folder, config, Outcome(badly=next(filter(None, found), "")))
 
 
 def _answered(words: list[str], folder: Path) -> tuple[int, str]:
     return shims.forked(lambda: main([*words, "--runs", str(folder)]), 30)
 
 
-def _bad(code: int, message: str) -> str:
-    """Return what is wrong with an answer; nothing if it is a good one."""
-    escapes = "\x1b" in message
-    return message[-2000:] if code not in (0, 1, 2) or "Traceback" in message or escapes else ""
-
-
 KINDS: dict[str, Kind] = {
     kind.__name__.replace("_", " "): kind
-    for kind in (crash, power, kill, together, full_disk, clock, damage, hostile)
+    for kind in (
+        *(crash, power, kill, together, full_disk, clock, damage, hostile),
+        *(ray_head, ray_node),
+    )
 }
+SELDOM = ("ray head", "ray node")  # starting a cluster takes longer than ten other attempts

@@ -6,11 +6,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from twofold.errors import UserError
 from twofold.models import FlatModel
 from twofold.routines import Routine, Step
 from twofold.routines.base import needs_of
+
+CHECKED = 3  # iterations of each task in which routines must leave their input unchanged
 
 
 class Chain:
@@ -42,7 +46,13 @@ class Chain:
         """
         direction = step.g
         for routine in self.routines:
-            direction = routine.direct(direction, step)
+            before = direction.clone() if step.iteration <= CHECKED else None
+            given, direction = direction, routine.direct(direction, step)
+            if before is not None and not _same(before, given):
+                raise UserError(
+                    f"routine {routine.name!r} changes the gradient that it is given in place: "
+                    "return a new one, such as 0.5 * g instead of g.mul_(0.5)"
+                )
         if direction is not step.g:
             step.log["norm_ratio"] = step.norm(direction) / step.norm(step.g)
         return direction
@@ -80,3 +90,8 @@ class Chain:
         """Continue with what `state` returned."""
         for routine, state in zip(self.routines, states, strict=True):
             routine.restore(state)
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Compare bits, since NaN is equal to nothing."""
+    return torch.equal(one.view(torch.uint8), other.view(torch.uint8))

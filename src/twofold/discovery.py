@@ -14,6 +14,7 @@ from pathlib import Path
 
 from twofold.component import Component
 from twofold.errors import UserError
+from twofold.own_modules import check_neighbours, digest_of, file_of, imported, text_digest
 
 
 def import_all(package: str, path: Iterable[str]) -> None:
@@ -33,13 +34,17 @@ def sources_digest(package: Path = Path(__file__).parent) -> str:
     digest = hashlib.sha256()
     for file in sorted(package.rglob("*.py")):
         digest.update(
-            f"{file.relative_to(package).as_posix()} {_digest(file.read_bytes())}".encode()
+            f"{file.relative_to(package).as_posix()} {digest_of(file.read_bytes())}".encode()
         )
     return digest.hexdigest()[:10]
 
 
 def import_file(path: str) -> None:
-    """Run a user's file that defines components of their own, once per process."""
+    """Run a user's file that defines components of their own, once per process.
+
+    It can import the modules beside it. Installed modules of the same names come first, and a file
+    that gets one of those in place of its neighbour is refused.
+    """
     file, name = Path(path), module_of(path)
     if name in sys.modules:
         return
@@ -50,10 +55,15 @@ def import_file(path: str) -> None:
     module = types.ModuleType(name)
     module.__file__ = str(file.resolve())
     sys.modules[name] = module
+    if str(file.resolve().parent) not in sys.path:
+        sys.path.append(str(file.resolve().parent))  # for good: a function may import later
     try:
         text = file.read_bytes()
-        vars(module)["__digest__"] = _digest(text)
+        vars(module)["__digest__"] = digest_of(text)
         exec(compile(text, module.__file__, "exec", dont_inherit=True), module.__dict__)
+        check_neighbours(file)
+        for neighbour in imported(file):
+            text_digest(neighbour)  # as it is now, while it is new
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # the user's code may raise anything, SystemExit included
@@ -61,6 +71,17 @@ def import_file(path: str) -> None:
         message = " ".join(str(error).split())
         kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
         raise UserError(f"plugin {path!r} can't be used: {kind}{message}") from error
+
+
+def with_neighbours(path: str) -> dict[str, bytes]:
+    """Return the texts of a plugin and of the modules beside it that it imports, by their paths.
+
+    The paths start at the plugin's folder.
+    """
+    file = Path(path).resolve()
+    modules = [each.resolve() for name in imported(file) if (each := file_of(name)) is not None]
+    beside = [each for each in modules if each.is_relative_to(file.parent)]
+    return {str(each.relative_to(file.parent)): each.read_bytes() for each in (file, *beside)}
 
 
 def plugin_digest(path: str) -> str:
@@ -91,8 +112,4 @@ def module_of(path: str) -> str:
 
 def _digest_now(path: str) -> str:
     file = Path(path)
-    return _digest(file.read_bytes()) if file.exists() else ""
-
-
-def _digest(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()
+    return digest_of(file.read_bytes()) if file.exists() else ""

@@ -52,3 +52,18 @@ def stated(number: float) -> str:
 def counted(number: int, noun: str) -> str:
     """Return `1 run` or `2 runs`."""
     return f"{number} {noun}" + ("s" if number != 1 else "")
+
+
+def spoken(seconds: float) -> str:
+    """Return `40 s`, `1.5 min`, `12 min`, `3 h 20 min`, `2 d 4 h` or `30 d`, as estimates are."""
+    minutes = round(seconds / 60)
+    hours, days = minutes // 60, minutes // 1440
+    if round(seconds) < 60:
+        return f"{max(1, round(seconds))} s"
+    if minutes < 10:
+        return f"{round(seconds / 30) / 2:g} min"
+    if hours < 1:
+        return f"{minutes} min"
+    if days < 1:
+        return f"{hours} h {minutes % 60} min"
+    return f"{days} d {hours % 24} h" if days < 10 else f"{days} d"

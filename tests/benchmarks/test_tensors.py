@@ -87,3 +87,22 @@ def test_wrong_tensors_are_refused():
         Benchmark.from_tensors("mine", [(x, y[:3], x, y)])
     with pytest.raises(UserError, match="4 test inputs, 2 labels"):
         Benchmark.from_tensors("mine", [(x, y, x, y[:2])])
+
+
+@pytest.mark.parametrize("shape", [(6, 5, 3), (28, 28, 1), (4, 4, 3), (3, 3, 1)])
+def test_uint8_images_with_channels_first_are_the_same_images(shape):
+    last = images(60, *shape)
+    first = last.permute(0, 3, 1, 2)
+    one, other = (
+        Benchmark.from_tensors("mine", [(each, y(60), each[:30], y(30))]) for each in (last, first)
+    )
+    rows = np.arange(60)
+    assert torch.equal(one.train.batch(rows).x, other.train.batch(rows).x)
+    assert one.sizes().image == (shape[2], *shape[:2])
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 3), (4, 4, 4), (8, 8, 8), (12, 10, 7)])
+def test_uint8_images_that_can_be_read_in_two_ways_are_refused(shape):
+    part = images(60, *shape)
+    with pytest.raises(UserError, match=r"task 1: uint8 images of shape .* or \[N, C, H, W\]"):
+        Benchmark.from_tensors("mine", [(part, y(60), part, y(60))])

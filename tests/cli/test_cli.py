@@ -103,5 +103,5 @@ def test_sigterm_ends_a_command_with_the_words_of_ctrl_c(monkeypatch, capsys):
     monkeypatch.setattr("twofold.cli.listing.act", act)
     before = signal.getsignal(signal.SIGTERM)
     assert main(["list"]) == 143
-    assert capsys.readouterr().err == "twofold: stopped; what is finished is kept\n"
+    assert capsys.readouterr().err == "twofold: stopped\n"
     assert signal.getsignal(signal.SIGTERM) is before

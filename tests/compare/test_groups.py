@@ -193,7 +193,7 @@ def test_runs_of_two_versions_of_a_plugin_are_two_groups(half: Path) -> None:
     def runs(*lows: float) -> list[Run]:
         own = seeded("er+half", lows, **options)
         for run in own:
-            run.summary["plugins"] = run.config.plugin_digests()
+            run.summary["plugins"] = run.config.brought()
         return own
 
     def forget() -> None:

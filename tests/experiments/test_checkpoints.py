@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import collections
 import errno
 import os
 import threading
@@ -14,7 +15,7 @@ import torch
 from helpers.benchmarks import class_benchmark
 
 import twofold
-from twofold import Run, Store
+from twofold import Routine, Run, Store, UserError
 from twofold.experiments import checkpoints
 from twofold.experiments.checksums import check
 from twofold.training import Training
@@ -109,3 +110,45 @@ def test_a_flipped_bit_in_a_checkpoint_is_found(tmp_path):
     (place,) = {content.index((500).to_bytes(8, "little"))}
     path.write_bytes(content[:place] + bytes([content[place] ^ 128]) + content[place + 1 :])
     assert checkpoints.read(path) is None
+
+
+class Keeping(Routine, name="keeping"):
+    """Keeps what it is told to, from its start or from its first step on."""
+
+    at_start, value = True, None
+
+    def start(self, net):
+        if self.at_start:
+            self.kept = [{"inside": self.value}]
+
+    def direct(self, g, step):
+        self.kept = [{"inside": self.value}]
+        return g
+
+
+@pytest.mark.parametrize("at_start", [True, False])
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (np.random.default_rng(0), "numpy.random._generator.Generator"),
+        (collections.Counter(), "collections.Counter"),
+        ({1, 2}, "set"),
+        (np.array(["text"]), "numpy.ndarray"),
+    ],
+)
+def test_state_that_no_checkpoint_holds_is_refused_at_once(
+    tmp_path, monkeypatch, at_start, value, kind
+):
+    monkeypatch.setattr(Keeping, "at_start", at_start)
+    monkeypatch.setattr(Keeping, "value", value)
+    told = f"routine 'keeping' keeps {kind} in its attribute 'kept', which no checkpoint can hold"
+    with pytest.raises(UserError, match=told):
+        twofold.run(class_benchmark(), "er+keeping", batch_size=10, out=tmp_path)
+
+
+@pytest.mark.parametrize("value", [None, 1, "text", (1, [2.0]), np.float64(1), np.ones((2, 0, 3))])
+def test_plain_state_is_kept(tmp_path, monkeypatch, value):
+    monkeypatch.setattr(Keeping, "value", value)
+    assert checkpoints.misfit({"a": [value]}) is None
+    checkpoints.write(tmp_path / "file", {"a": [value]})
+    assert checkpoints.read(tmp_path / "file") is not None

@@ -339,3 +339,50 @@ def test_a_configuration_survives_json(method, given_options):
 def test_wrong_settings_are_refused(options, message):
     with pytest.raises(UserError, match=message):
         configure("rotated-mnist", "er", **options)
+
+
+IMAGES = """
+import torch
+from twofold import Benchmark, Recipe
+
+def tasks():
+    x, y = torch.linspace(-1, 1, 20 * 192).reshape(20, 3, 8, 8), torch.arange(20) % 2
+    return [(x, y + 2 * k, x, y + 2 * k) for k in range(2)]
+
+class Own(Recipe, name="own-images"):
+    title, about, dataset, scenario = "Own", "own images", None, "class"
+    tasks, offline_iterations = 2, 1000
+
+    @classmethod
+    def build(cls, seed, folder=None, whitening="train", device="cpu"):
+        return Benchmark.from_tensors(cls.name, tasks())
+"""
+
+
+@pytest.mark.parametrize("profile", ["paper", "published"])
+@pytest.mark.parametrize("mode", ["offline", "online"])
+@pytest.mark.parametrize("method", ["er", "der", "bic", "finetune"])
+def test_a_method_has_the_same_defaults_on_tensors_and_on_a_recipe(tmp_path, method, mode, profile):
+    (tmp_path / "images.py").write_text(IMAGES)
+    import_file(str(tmp_path / "images.py"))
+    recipe = twofold.benchmarks.Recipe.find("own-images")
+    try:
+        ways = "own-images", recipe.build(142)
+        one, other = (configure(way, method, mode=mode, profile=profile) for way in ways)
+    finally:
+        del twofold.benchmarks.Recipe.known["own-images"]
+    apart = {"own": "", "plugins": [], "digests": []}
+    assert dataclasses.replace(one, **apart) == dataclasses.replace(other, **apart)
+
+
+@pytest.mark.parametrize("objective", ["der", "bic"])
+def test_only_a_benchmark_that_says_so_is_augmented(objective):
+    x, y = torch.zeros(12, 3, 8, 8), torch.arange(12) % 2
+    mine = Benchmark.from_tensors("mine", [(x, y + 2 * k, x, y + 2 * k) for k in range(2)])
+    assert dict(configure(mine, objective).components)[objective]["augment"] == "none"
+    asked = configure(mine, f"{objective}(augment=pad)")
+    assert dict(asked.components)[objective]["augment"] == "pad"
+    assert asked.method == f"{objective}(augment=pad)"
+    published = configure("split-cifar100", objective)
+    assert dict(published.components)[objective]["augment"] == "crop"
+    assert published.method == objective

@@ -12,7 +12,7 @@ from torch import nn
 from twofold import Benchmark, Method, Recipe, datasets
 from twofold.experiments import estimate
 from twofold.experiments.config import configure
-from twofold.experiments.estimate import Estimator, Load, Sizes, Speed, spoken
+from twofold.experiments.estimate import Estimator, Load, Sizes, Speed
 from twofold.models import FlatModel
 from twofold.settings import Settings
 from twofold.training import Training
@@ -162,17 +162,6 @@ def test_a_users_benchmark_names_its_network(fixed_speed: None) -> None:
             return class_benchmark()
 
     assert Estimator().seconds(configure("own", "er", iterations=2)) == 6
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "1 s"), (29.4, "29 s"), (30.1, "1 min"), (3569, "59 min"), (3571, "1 h 0 min"),
-        (12_000, "3 h 20 min"), (86_400, "1 d 0 h"), (187_200, "2 d 4 h"), (2_600_000, "30 d"),
-    ],
-)  # fmt: skip
-def test_times_in_words(seconds: float, text: str) -> None:
-    assert spoken(seconds) == text
 
 
 def test_a_slow_precision_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

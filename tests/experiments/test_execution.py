@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -23,6 +24,8 @@ SHORT: dict[str, Any] = {"batch_size": 10, "iterations": 4, "tasks": 2}
 EMA = "er+ema(0.5)"
 
 State = Mapping[str, torch.Tensor]
+
+STOPS = SimpleNamespace()  # beside the routine, whose own attributes would make a different run
 
 
 @pytest.fixture
@@ -45,15 +48,13 @@ def stops() -> Any:
     """A routine that interrupts its run in the third iteration of a task."""
 
     class Stops(Routine, name="stops"):
-        task: ClassVar[int | None] = 2
-        count: ClassVar[int] = 0
-
         def after_step(self, step: Any) -> None:
-            type(self).count += 1
-            if (step.task, step.iteration) == (self.task, 3):
+            STOPS.count += 1
+            if (step.task, step.iteration) == (STOPS.task, 3):
                 raise KeyboardInterrupt
 
-    return Stops
+    STOPS.task, STOPS.count = 2, 0
+    return STOPS
 
 
 def same(one: State, other: State) -> bool:

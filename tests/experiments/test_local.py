@@ -110,7 +110,7 @@ def interrupted(running: subprocess.Popen[str]) -> Outcome:
     out, err = running.communicate(timeout=30)
     assert running.returncode == 130, err
     assert "Traceback" not in err, err
-    assert one_line(err[err.rindex("twofold: ") :])
+    assert "the same command continues" in one_line(err[err.rindex("twofold: ") :])
     until(lambda: not alive(running.pid), "no worker is left", 30)
     return Outcome(130, out, err)
 

@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 from helpers.commandline import Command, leftovers, one_line, process, runs_in, start
 
+from twofold.discovery import with_neighbours
 from twofold.errors import UserError
 from twofold.experiments.config import Config, configure
 from twofold.experiments.execution import Finished, execute
@@ -562,8 +563,32 @@ def test_nodes_of_a_cluster_tell_plugins_of_one_name_apart(tmp_path: Path) -> No
         (tmp_path / name / "scaled.py").write_text(text.format(name))
     plugins = [str(tmp_path / name / "scaled.py") for name in names]
     config = configure("rotated-mnist", "er+scaled-d+scaled-e", plugins=plugins)
-    sent = {plugin: Path(plugin).read_bytes() for plugin in plugins}
+    sent = {plugin: with_neighbours(plugin) for plugin in plugins}
     errand = ray_engine._Errand(tmp_path, tmp_path / "token", None, sent, 30.0)
     (tmp_path / "apart").mkdir()
     there = errand._with_plugins_in(tmp_path / "apart", config)
     assert there.identity() == config.identity()
+
+
+def test_a_node_without_the_files_gets_the_modules_beside_a_plugin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "beside_ray.py").write_text("FACTOR = 0.5\n")
+    (here / "plugin.py").write_text(
+        "from beside_ray import FACTOR\nfrom twofold import Routine\n"
+        "class Beside(Routine, name='beside'):\n"
+        "    def direct(self, g, step): return FACTOR * g\n"
+    )
+    plugin = str(here / "plugin.py")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    config = configure("rotated-mnist", "er+beside", plugins=[plugin])
+    sent = {plugin: with_neighbours(plugin)}
+    errand = ray_engine._Errand(tmp_path, tmp_path / "token", None, sent, 30.0)
+    shutil.rmtree(here)
+    sys.path.remove(str(here))
+    monkeypatch.delitem(sys.modules, "beside_ray")
+    there = errand._with_plugins_in(tmp_path / "apart", config)
+    assert there.identity() == config.identity()
+    assert Path(sys.modules["beside_ray"].__file__ or "").is_relative_to(tmp_path / "apart")

@@ -6,94 +6,16 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from helpers.hostile import COMMANDS, accuracies, answer, answered_export, change, seal, victim
+from helpers.hostile import COMMANDS, accuracies, answer, answered_export, victim
 from helpers.runs import curve_run
 
+from torture.hostile import HOSTILE, change, seal
 from twofold.experiments.config import Config
 from twofold.experiments.files import digest
-from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
-
-
-def text(name: str, content: str | bytes) -> Callable[[Path], None]:
-    def written(folder: Path) -> None:
-        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
-
-    return written
-
-
-def curves(**columns: Any) -> Callable[[Path], None]:
-    """Replace columns of the curves; None drops one."""
-
-    def written(folder: Path) -> None:
-        present = dict(Run.load(folder).columns) | columns
-        kept = {name: column for name, column in present.items() if column is not None}
-        pq.write_table(pa.table(kept), folder / "curves.parquet")
-
-    return written
-
-
-def rows(count: int) -> Callable[[Path], None]:
-    def written(folder: Path) -> None:
-        present = Run.load(folder).columns
-        empty = {name: np.resize(column, count) for name, column in present.items()}
-        pq.write_table(pa.table(empty), folder / "curves.parquet")
-
-    return written
-
-
-HOSTILE = {
-    "nested JSON": text("config.json", "[" * 100_000),
-    "a nested summary": text("summary.json", '{"a":' * 5000 + "1" + "}" * 5000),
-    "moderately nested": change("summary.json", more=json.loads("[" * 90 + "]" * 90)),
-    "a list for a summary": text("summary.json", "[1, 2]"),
-    "an empty summary": text("summary.json", ""),
-    "an empty object": text("summary.json", "{}"),
-    "not UTF-8": text("summary.json", b'{"min": "\xff\xfe"}'),
-    "text for a learning rate": change("config.json", lr="fast"),
-    "an infinite learning rate": change("config.json", lr=float("inf")),
-    "a number for a method": change("config.json", method=3),
-    "a method of other components": change("config.json", method="er+agem"),
-    "an unknown option": change("config.json", colour="red"),
-    "components of another shape": change("config.json", components=[["er"]]),
-    "components that are text": change("config.json", components="er"),
-    "no components": change("config.json", components=[]),
-    "a huge option": change("config.json", components=[["er", {"a": 10**4000}]]),
-    "a schedule of many digits": change("config.json", eval_schedule="every:" + "9" * 5000),
-    "a negative batch": change("config.json", batch_size=-1),
-    "plugins that are a number": change("config.json", plugins=7),
-    "a flag for a benchmark": change("config.json", benchmark="--plugin=/tmp/evil.py"),
-    "escapes in a name": change("config.json", benchmark="\x1b]0;owned\x07"),
-    "an infinite MIN": change("summary.json", min=float("inf")),
-    "a MIN of many digits": change("summary.json", min=10**3000),
-    "too many digits": text("summary.json", '{"min": ' + "1" * 100_000 + "}"),
-    "text for AVG": change("summary.json", avg="high"),
-    "text for diverged": change("summary.json", diverged="no"),
-    "negative seconds": change("summary.json", seconds={"training": -1}),
-    "an audit of text": change("summary.json", audit={"images": "all"}),
-    "ragged accuracies": change("summary.json", accuracy_after_task=[[1.0], [2.0]]),
-    "no tasks": change("summary.json", accuracy_after_task=[]),
-    "escapes in a processor": change("summary.json", made_with={"processor": "\x1b[31mred"}),
-    "no accuracies": curves(accuracy_1=None, accuracy_2=None),
-    "accuracies of text": curves(accuracy_1=np.array(["a", "b", "c", "d"])),
-    "infinite accuracies": curves(accuracy_1=np.full(4, np.inf)),
-    "no rows": rows(0),
-    "too many rows": rows(4000),
-    "task -1": curves(task=np.full(4, -1)),
-    "task 2^31": curves(task=np.array([1, 1, 2, 2**31])),
-    "no tasks in curves": curves(task=None),
-    "tasks backwards": curves(task=np.array([2, 2, 1, 1])),
-    "nested columns": curves(accuracy_1=pa.array([[1], [2], [3], [4]])),
-    "no Parquet": text("curves.parquet", b"PAR1" + bytes(100) + b"PAR1"),
-}
 
 
 @pytest.mark.parametrize("kind", HOSTILE)

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from helpers.hostile import COMMANDS, answer, answered_export, seal, victim
+from helpers.hostile import COMMANDS, answer, answered_export, victim
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from torture.hostile import seal
 from twofold.experiments.files import digest
 from twofold.experiments.runs import Run
 

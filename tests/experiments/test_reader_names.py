@@ -8,10 +8,11 @@ import json
 
 import pytest
 from helpers.benchmarks import class_benchmark
-from helpers.hostile import COMMANDS, accuracies, answer, change, seal, victim
+from helpers.hostile import COMMANDS, accuracies, answer, victim
 from helpers.runs import curve_run
 
 import twofold
+from torture.hostile import change, seal
 from twofold import UserError
 from twofold.experiments.foreign import describe
 from twofold.experiments.runs import Run

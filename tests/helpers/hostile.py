@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import io
-import json
 import resource
 import time
-from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
 
 from twofold.cli import main
-from twofold.experiments.files import digest
 from twofold.experiments.store import Store
 
 NAN = float("nan")
@@ -39,21 +35,6 @@ def accuracies(dip: float) -> list[list[float]]:
 
 def victim(store: Path) -> Path:
     return next(folder for folder in Store(store).folders() if "er-paper-142" in folder.name)
-
-
-def seal(folder: Path) -> None:
-    """Write checksums that match, as a stranger who wrote the files can."""
-    names = ("config.json", "summary.json", "curves.parquet")
-    sums = {name: digest(folder / name) for name in names if (folder / name).is_file()}
-    (folder / "checksums.json").write_text(json.dumps(sums))
-
-
-def change(name: str, **entries: Any) -> Callable[[Path], None]:
-    def changed(folder: Path) -> None:
-        content = json.loads((folder / name).read_text())
-        (folder / name).write_text(json.dumps({**content, **entries}))
-
-    return changed
 
 
 def answer(words: list[str], store: Path) -> tuple[int, str, str]:

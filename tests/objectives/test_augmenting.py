@@ -28,7 +28,9 @@ def y(count: int) -> Tensor:
 GOOD = (x(60), y(60), x(30), y(30))
 
 
-@pytest.mark.parametrize("method", ["der", "bic", "bic(augment=pad)+agem"])
+@pytest.mark.parametrize(
+    "method", ["der(augment=crop)", "bic(augment=crop)", "bic(augment=pad)+agem"]
+)
 def test_what_is_no_image_is_not_augmented(method):
     tasks = [GOOD, (x(60), y(60) + 3, x(30), y(30) + 3)]
     benchmark = Benchmark.from_tensors("mine", tasks)

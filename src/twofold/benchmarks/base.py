@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from twofold.augmentation import Augmentation
 from twofold.benchmarks.tensors import checked, own_whitening
 from twofold.choices import Mode, Scenario, Whitening
 from twofold.component import register
@@ -39,7 +40,7 @@ class Pool:
     """
 
     def __init__(self, images: Tensor, labels: Tensor, whiten: Constants | None) -> None:
-        self.images, self.labels = images, labels
+        self.images, self.labels, self.whitening = images, labels, whiten
         self._mean = self._scale = None
         if whiten is not None:
             mean, deviation = (torch.tensor(v, device=images.device) * 255 for v in whiten)
@@ -90,6 +91,10 @@ class Benchmark:
     tasks: tuple[Task, ...]
     model: Callable[[], nn.Module]
     offline_iterations: int  # per task
+
+    augmentation: ClassVar[Augmentation] = (
+        "none"  # see `Recipe`; a user's own data stay as they are
+    )
 
     def defaults(self, mode: Mode, objective: str, lr: Mapping[Mode, float]) -> dict[str, Any]:
         """Return the default settings of a run: see `Recipe.defaults`."""
@@ -149,6 +154,7 @@ class Recipe:
 
     online_batch_size: the default batch size in online mode.
     tuned_lr: default offline learning rates by objective, where they differ from the usual ones.
+    augmentation: how objectives that augment images do so, unless their option says otherwise.
     published_whitening: constants for whitening instead of the training set's own; or None.
     published_sizes: the benchmark in numbers, so that runs can be planned without its data.
     """
@@ -163,6 +169,7 @@ class Recipe:
     offline_iterations: ClassVar[int]
     online_batch_size: ClassVar[int] = 10
     tuned_lr: ClassVar[Mapping[str, float]] = {}
+    augmentation: ClassVar[Augmentation] = "none"
     published_whitening: ClassVar[Constants | None] = None
     published_sizes: ClassVar[Sizes | None] = None
 
@@ -186,6 +193,15 @@ class Recipe:
         if mode == "online":
             return {**usual(mode, lr), "batch_size": cls.online_batch_size}
         return {**usual(mode, lr), "lr": cls.tuned_lr.get(objective, lr[mode])}
+
+    @classmethod
+    def files(cls, folder: Path | None) -> Sequence[Path]:
+        """Return all files that `build` reads, if they are known without reading them.
+
+        Their contents are then part of a run's identity. Without files, `build` is called once
+        before training, and its tensors are.
+        """
+        return ()
 
     @classmethod
     def model(cls) -> nn.Module:

@@ -32,6 +32,7 @@ class DomainCifar100(Recipe, name="domain-cifar100"):
     scenario = "domain"
     tasks = 5
     offline_iterations = 800
+    augmentation = "crop"
     published_sizes = Sizes(train=10_000, test=2_000, classes=20, image=(3, 32, 32))
     published_whitening = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # ImageNet's
 

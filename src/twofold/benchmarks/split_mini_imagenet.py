@@ -15,6 +15,7 @@ class SplitMiniImagenet(ClassSplit, name="split-mini-imagenet"):
     dataset = "mini-imagenet"
     tasks = 20
     offline_iterations = 200
+    augmentation = "crop"
     online_batch_size = 64
     published_sizes = Sizes(train=2_500, test=500, classes=5, image=(3, 84, 84))
     # The constants of CIFAR-10. The authors' code applies them to images in the order BGR.

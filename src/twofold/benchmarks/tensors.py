@@ -12,6 +12,7 @@ from twofold.datasets.statistics import Constants, channel_statistics
 from twofold.errors import UserError
 from twofold.options import shown
 
+CHANNELS = range(1, 5)  # of uint8 images
 Parts = tuple[Tensor, Tensor, Tensor, Tensor]  # training inputs and labels, test inputs and labels
 
 
@@ -32,7 +33,7 @@ def checked(name: str, tasks: Sequence[Sequence[Tensor]]) -> list[Parts]:
         if len(parts) != 4:
             raise UserError(f"{expectation}, not {len(parts)}")
         x_train, y_train, x_test, y_test = (_tensor(part, place) for part in parts)
-        x_train, x_test = (x.float() if x.is_floating_point() else x for x in (x_train, x_test))
+        x_train, x_test = (_usual(x, place) for x in (x_train, x_test))
         first = x_train if first is None else first
         for x, y, part in ((x_train, y_train, "training"), (x_test, y_test, "test")):
             wrong = _wrong(x, y, part) or _unlike(x, first, part)
@@ -61,6 +62,24 @@ def _tensor(given: Any, where: str) -> Tensor:
     if tensor.dim() == 0:
         raise UserError(f"{where}: expected a tensor with a row per example, not a single number")
     return tensor
+
+
+def _usual(x: Tensor, where: str) -> Tensor:
+    """Return inputs as float32, or uint8 images as [N, H, W, C]."""
+    if x.dtype != torch.uint8 or x.dim() != 4:
+        return x.float() if x.is_floating_point() else x
+    _, one, two, three = x.shape
+    last, first = three in CHANNELS, one in CHANNELS
+    if last and first and one != two == three:  # small images, which are mostly square
+        last = False
+    elif last and first and one == two != three:
+        first = False
+    if last == first:
+        raise UserError(
+            f"{where}: uint8 images of shape {list(x.shape)} may be [N, H, W, C] or [N, C, H, W], "
+            "with 1 to 4 channels: give floating-point inputs, which are used as they are"
+        )
+    return x if last else x.permute(0, 2, 3, 1).contiguous()
 
 
 def _wrong(x: Tensor, y: Tensor, part: str) -> str | None:

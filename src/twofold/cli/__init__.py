@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"twofold: {message}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
-        print("twofold: stopped; what is finished is kept", file=sys.stderr)
+        print("; ".join(["twofold: stopped", *getattr(stop, "__notes__", [])]), file=sys.stderr)
         return 143 if isinstance(stop, _Terminated) else 130
     except BrokenPipeError:  # such as `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,7 +13,7 @@ from twofold.cli.flags import given
 from twofold.cli.parsing import Parser
 from twofold.experiments.options import Work
 from twofold.options import options
-from twofold.text import counted
+from twofold.text import counted, spoken
 
 if TYPE_CHECKING:
     from twofold.experiments.config import Config
@@ -29,7 +29,6 @@ def planned(configs: list[Config], args: argparse.Namespace) -> list[Config]:
     """Print the plan that fits into the time of `--within`, if it is given, and return its runs."""
     if args.within is None:
         return configs
-    from twofold.experiments.estimate import spoken
     from twofold.experiments.plans import fit
     from twofold.experiments.running import STORE, as_path
     from twofold.experiments.store import Store
@@ -47,7 +46,7 @@ def planned(configs: list[Config], args: argparse.Namespace) -> list[Config]:
 
 def print_forecast(name: str, configs: Sequence[Config], args: argparse.Namespace) -> None:
     """Print how many runs there are, how many are done, and how long the others will take."""
-    from twofold.experiments.estimate import seconds_left, spoken
+    from twofold.experiments.estimate import seconds_left
     from twofold.experiments.running import STORE
     from twofold.experiments.store import Store
 
@@ -78,8 +77,6 @@ def _print_objects(groups: Groups) -> None:
 
 
 def _print_lines(groups: Groups) -> None:
-    from twofold.experiments.estimate import spoken
-
     widths = [max(map(len, column)) for column in zip(*groups, strict=True)]
     for group, runs in groups.items():
         names = "  ".join(f"{name:{width}}" for name, width in zip(group, widths, strict=True))

@@ -47,13 +47,16 @@ def act(args: argparse.Namespace) -> int:
     chosen, count = given_filters(args, [KNOWN["seed"]]).get("seed"), seed_count(args) or 1
 
     from twofold.experiments.config import configure, usual_seeds
-    from twofold.experiments.running import listed
+    from twofold.experiments.running import as_path, listed
 
     seeds = chosen or usual_seeds(count)
     configs = listed(
-        configure(args.benchmark, method, seed=seed, **shared)
-        for method in args.methods
-        for seed in seeds
+        (
+            configure(args.benchmark, method, seed=seed, **shared)
+            for method in args.methods
+            for seed in seeds
+        ),
+        as_path(args.data),
     )
     configs = planned(configs, args)
     if args.dry_run:

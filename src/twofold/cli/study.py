@@ -90,7 +90,9 @@ def show_study(args: argparse.Namespace) -> None:
 
 
 def run_study(args: argparse.Namespace) -> int:
-    configs = planned(_chosen(args).configs(), args)
+    from twofold.experiments.running import as_path, listed
+
+    configs = planned(listed(_chosen(args), as_path(args.data)), args)
     if args.dry_run:
         print_forecast(args.study, configs, args)
         return 0

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from twofold.experiments.config import Config
 
 KNOWN = options(Work)
+STOPPED = (  # what Ctrl-C leaves behind
+    "finished runs are kept, and the same command continues the others from their last checkpoints"
+)
 
 
 def add_work_flags(parser: Parser) -> None:
@@ -34,7 +37,11 @@ def train(configs: Sequence[Config], args: argparse.Namespace) -> int:
     work = given(args, KNOWN.values())
     for line in slow_precision(configs, work.get("data")):
         print(line, file=sys.stderr)
-    runs = run_all(configs, **work, progress=True)
+    try:
+        runs = run_all(configs, **work, progress=True)
+    except KeyboardInterrupt as stop:
+        stop.add_note(STOPPED)
+        raise
     console = Console(stderr=bool(args.json), highlight=False)
     for table in summary_tables(groups(runs)):
         console.print(table)

@@ -15,12 +15,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from twofold.plainfiles import opened, replace_file
 
 FORMAT = 5
 DIGEST = 32  # bytes
 ARRAY = "numpy array"  # marks an array, which is stored as the tensor that shares its memory
+HELD = (torch.Tensor, np.generic, type(None), bool, int, float, str, bytes)
+Array = NDArray[Any]
 
 
 class _RefusedError(Exception):
@@ -74,6 +77,24 @@ def _read(path: Path, device: torch.device | str, run: str) -> dict[str, Any]:
         raise _RefusedError("belongs to a different run")
     state: dict[str, Any] = _unpacked(stored["state"])
     return state
+
+
+def misfit(value: Any) -> str | None:
+    """Return the type of the first thing in a value that no checkpoint can hold; None if none."""
+    if type(value) in (dict, list, tuple):  # others would come back as one of these
+        parts = value.values() if isinstance(value, dict) else value
+        return next((kind for kind in map(misfit, parts) if kind is not None), None)
+    if isinstance(value, HELD) or (isinstance(value, np.ndarray) and _is_numeric(value)):
+        return None
+    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+
+
+def _is_numeric(array: Array) -> bool:
+    try:
+        torch.from_numpy(np.ascontiguousarray(array[..., :0] if array.ndim else array))
+    except TypeError:  # such as an array of texts
+        return False
+    return True
 
 
 def _packed(value: Any) -> Any:

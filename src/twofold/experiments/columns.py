@@ -61,7 +61,7 @@ def read_parquet(file: Path) -> dict[str, Array]:
             raise WrongContentError(f"{file} is a symbolic link")
         with opened(file) as stream, pq.ParquetFile(stream) as parquet:
             check_sizes(parquet.schema_arrow, [parquet.metadata], file)
-        table = pq.read_table(file)
+            table = parquet.read(use_threads=False)  # for small files, threads cost more
     except (OSError, ValueError, pa.ArrowException, MemoryError) as error:
         raise unreadable(file, error) from None
     return as_columns(table, file)

@@ -9,9 +9,9 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from twofold import optimizers
@@ -21,15 +21,16 @@ from twofold.component import Component, plain
 from twofold.discovery import changed_since_import, import_file, module_of, plugin_digest
 from twofold.errors import UserError
 from twofold.experiments import profiles
+from twofold.experiments.digests import benchmark_digest, code_of
 from twofold.experiments.options import Options, Request, What
 from twofold.experiments.start import Start
 from twofold.memories import Memory
 from twofold.memories.reading import memory_of, quotas
 from twofold.memories.reading import read as read_memory
 from twofold.method import Method
-from twofold.models.checks import built
 from twofold.objectives import Objective
 from twofold.options import Option, given_options, keywords_of, option, options
+from twofold.own_modules import imported
 from twofold.routines import Routine
 from twofold.settings import SEED, Settings
 from twofold.terms import Addition
@@ -51,6 +52,9 @@ class Config(Request):
     components: list[tuple[str, dict[str, Any]]]  # objective, terms, routines: options in force
     own: str = option("", help="digest of a benchmark of your own tensors", flag=None)
     start_digest: str = option("", help="digest of the weights to start from", flag=None)
+    digests: list[str] = option(
+        [], help="digests of your own code and data, beside the plugins", role="place", flag=None
+    )
     # Settings of a loop that is not twofold's, by the names that its user gives them.
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -94,15 +98,15 @@ class Config(Request):
         decisive = {name: getattr(self, name) for name in (*results, "components")}
         return decisive | ({"settings": self.settings} if self.settings else {})
 
-    def identity(self, plugins: Sequence[str] | None = None) -> str:
+    def identity(self, brought: Sequence[str] | None = None) -> str:
         """Return a short digest of what decides the result.
 
         Options with their default value are left out, so that a new option changes no identity.
 
-        plugins: digests of the plugins that a run was trained with (default: as they are here).
+        brought: digests of all that the user brought to a run (default: as it is here).
         """
         defaults = {name: each.default for name, each in options(Config).items()}
-        texts = self.plugin_digests() if plugins is None else list(plugins)
+        texts = self.brought() if brought is None else list(brought)
         decisive = self.decisive() | {"plugins": texts}
         parts = {
             name: v for name, v in decisive.items() if name not in defaults or v != defaults[name]
@@ -110,9 +114,12 @@ class Config(Request):
         text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
-    def plugin_digests(self) -> list[str]:
-        """Return digests of the plugins' texts: a changed component makes a different run."""
-        return [plugin_digest(plugin) for plugin in self.plugins]
+    def brought(self) -> list[str]:
+        """Return digests of the plugins' texts, and of the user's other code and data.
+
+        A changed component makes a different run.
+        """
+        return [*map(plugin_digest, self.plugins), *self.digests]
 
     def command(self, seeds: Sequence[int] | None = None) -> str | None:
         """Return the command for this run, or for the same with several seeds.
@@ -144,10 +151,10 @@ class Config(Request):
         except UserError:  # a component of a plugin that is not loaded here
             return Options() if self.plugins else None
 
-    def folder_name(self, plugins: Sequence[str] | None = None) -> str:
+    def folder_name(self, brought: Sequence[str] | None = None) -> str:
         name = f"{self.benchmark}-{self.mode}-{self.method}-{self.profile}-{self.seed}"
         plain = re.sub(r"^\.|[^A-Za-z0-9+=.,()-]", "_", name)
-        return f"{plain[:LONGEST_NAME]}-{self.identity(plugins)}"
+        return f"{plain[:LONGEST_NAME]}-{self.identity(brought)}"
 
 
 def _is_term(name: str) -> bool:
@@ -221,6 +228,8 @@ def configure(benchmark: str | Benchmark, method: str | Method | Component, **gi
     """Return a checked configuration; its keywords are the options of a run.
 
     What is not given is the profile's, or else the default of the benchmark and the objective.
+    The data of a user's own recipe become part of the identity when their folder is known: `run`
+    and `run_all` add them.
     """
     chosen = given_options(Options, given)
     plugins = _imported(chosen.pop("plugins", []))
@@ -228,7 +237,7 @@ def configure(benchmark: str | Benchmark, method: str | Method | Component, **gi
     parsed = Method.read(method)
     settings = {name: each.default for name, each in options(Options).items()} | chosen
     objective, _ = parsed.make()
-    defaults = profiles.find(settings["profile"], recipe.name, parsed)
+    defaults = profiles.find(settings["profile"], recipe.name, parsed, recipe.augmentation)
     settings |= recipe.defaults(settings["mode"], objective.name, objective.lr)
     settings |= defaults.settings
     settings |= _optimizer_settings(settings | chosen, chosen)
@@ -238,6 +247,8 @@ def configure(benchmark: str | Benchmark, method: str | Method | Component, **gi
     needed = _needed(plugins, recipe, parsed, memory)
     settings |= {"plugins": needed, "start_from": start.name}
     objective, routines = parsed.make(defaults.components)
+    parts = (objective, *objective.terms, *routines, memory)
+    digests = code_of(recipe, [type(part) for part in parts], needed)
     config = Config(
         benchmark=recipe.name,
         method=parsed.text(defaults.components),
@@ -246,6 +257,7 @@ def configure(benchmark: str | Benchmark, method: str | Method | Component, **gi
         ],
         own=own_benchmarks.add(benchmark) if isinstance(benchmark, Benchmark) else "",
         start_digest=start.digest,
+        digests=digests,
         **settings,
     )
     return _checked(config, recipe)
@@ -342,7 +354,8 @@ def _needed(
     used = {base.__module__ for part in parts for base in part.__mro__}
     kinds: list[Any] = [Recipe, *Component.kinds.values()]
     defining = {part.__module__ for each in kinds for part in each.known.values()}
-    return [p for p in plugins if module_of(p) in used or module_of(p) not in defining]
+    modules = {plugin: {module_of(plugin), *imported(Path(plugin))} for plugin in plugins}
+    return [p for p in plugins if modules[p] & used or module_of(p) not in defining]
 
 
 class OwnBenchmarks:
@@ -352,7 +365,7 @@ class OwnBenchmarks:
         self._known: dict[str, Benchmark] = {}
 
     def add(self, benchmark: Benchmark) -> str:
-        digest = _digest(benchmark)
+        digest = benchmark_digest(benchmark)
         self._known[digest] = benchmark
         return digest
 
@@ -363,21 +376,6 @@ class OwnBenchmarks:
 
 
 own_benchmarks = OwnBenchmarks()
-
-
-def _digest(benchmark: Benchmark) -> str:
-    """Return a digest of all that decides a result: data, tasks, and the network's description."""
-    digest = hashlib.sha256()
-    for pool in (benchmark.train, benchmark.test):
-        for tensor in (pool.images, pool.labels):
-            digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(np.ascontiguousarray(tensor.numpy(force=True)).data)
-    for task in benchmark.tasks:
-        digest.update(task.train.tobytes() + task.test.tobytes())
-    with torch.random.fork_rng(devices=[]):  # the weights are not part of the description
-        network = repr(built(benchmark.model))
-    digest.update(f"{benchmark.offline_iterations} {network}".encode())
-    return digest.hexdigest()[:10]
 
 
 def _check_device(device: str) -> None:

@@ -74,6 +74,7 @@ class Watcher(Protocol):
     def busy(self, index: int) -> None: ...  # a different process trains it, so it is tried later
     def retried(self, index: int, why: str) -> None: ...
     def failed(self, index: int, why: str, log: Path) -> None: ...
+    def printed(self, index: int, line: str) -> None: ...  # by the process that trains it
 
 
 class Engine(Protocol):

@@ -23,6 +23,7 @@ from twofold.cost import Load
 from twofold.evaluation.predictors import chunk_size
 from twofold.experiments.archive import identity_of
 from twofold.experiments.config import Config
+from twofold.experiments.digests import with_data
 from twofold.experiments.execution import one_thread
 from twofold.experiments.store import Store
 from twofold.gradients import objective_gradient
@@ -219,7 +220,8 @@ def seconds_left(configs: Sequence[Config], store: Store, data: Path | None) -> 
             return False
         return config.keep_weights == "none" or store.find(config) is not None  # with its weights
 
-    return [None if done(config) else estimator.seconds(config) for config in configs]
+    complete = (with_data(config, data) for config in configs)
+    return [None if done(config) else estimator.seconds(config) for config in complete]
 
 
 def _sizes_and_model(
@@ -231,16 +233,3 @@ def _sizes_and_model(
         return recipe.published_sizes, recipe.model
     benchmark = recipe.build(config.seed, data, config.whitening)
     return benchmark.sizes(), benchmark.model
-
-
-def spoken(seconds: float) -> str:
-    """Return `40 s`, `5 min`, `3 h 20 min`, `2 d 4 h` or `30 d`, rounded as an estimate is."""
-    minutes = round(seconds / 60)
-    hours, days = minutes // 60, minutes // 1440
-    if minutes < 1:
-        return f"{max(1, round(seconds))} s"
-    if hours < 1:
-        return f"{minutes} min"
-    if days < 1:
-        return f"{hours} h {minutes % 60} min"
-    return f"{days} d {hours % 24} h" if days < 10 else f"{days} d"

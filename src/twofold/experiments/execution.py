@@ -15,8 +15,10 @@ from torch import Tensor
 
 from twofold.benchmarks import Benchmark, Recipe
 from twofold.discovery import import_file
+from twofold.errors import UserError
 from twofold.experiments import checkpoints, weights
 from twofold.experiments.config import Config, own_benchmarks
+from twofold.experiments.digests import check_unchanged
 from twofold.experiments.files import own_folder
 from twofold.experiments.runs import Run
 from twofold.experiments.start import Start
@@ -61,6 +63,7 @@ def execute(
         if work is None:
             result = training.run()
         else:
+            check_state(training)
             _restore(training, config, work, keeper)
             run = config.identity()
             result = training.run(_checkpointer(training, work.checkpoint, checkpoint_every, run))
@@ -132,6 +135,19 @@ class WeightKeeper:
         return {file.stem: file for file in sorted(self._folder.glob(pattern))}
 
 
+def check_state(training: Training) -> None:
+    """Raise UserError for a component with an attribute that no checkpoint can hold."""
+    for part in (training.objective, *training.routines):
+        for name, value in part.state().items():
+            kind = checkpoints.misfit(value)
+            if kind is not None:
+                raise UserError(
+                    f"{part.kind} {part.name!r} keeps {kind} in its attribute {name!r}, which no "
+                    "checkpoint can hold: keep tensors, arrays or plain data, or override `state` "
+                    "and `restore`"
+                )
+
+
 def _checkpointer(training: Training, path: Path, every: float, run: str) -> Callable[[], None]:
     """Return a function that writes a checkpoint when it is time."""
     last = time.monotonic()
@@ -140,7 +156,11 @@ def _checkpointer(training: Training, path: Path, every: float, run: str) -> Cal
         nonlocal last
         if training.net.keeps_state:  # no checkpoint holds it
             path.unlink(missing_ok=True)
-        elif time.monotonic() - last >= every:
+            return
+        due = time.monotonic() - last >= every
+        if due or training.n == 1:  # the first iteration of a task may have added attributes
+            check_state(training)
+        if due:
             with writing(path.parent):
                 checkpoints.write(path, training.state(), run)
             last = time.monotonic()
@@ -173,6 +193,7 @@ def run_in_store(
     """Train a run unless it is complete or claimed. All engines call this function."""
     for plugin in config.plugins:
         import_file(plugin)
+    check_unchanged(config)
     with store.claim(config) as work:
         if work is None:
             return Busy()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
+import io
 import multiprocessing
 import os
 import signal
@@ -65,6 +66,19 @@ class _Worker:
     device: str | None
     log: Path
     index: int | None = None  # the number of the run that it trains
+    shown: int = 0  # bytes of its log that have been shown
+
+    def printed(self) -> list[str]:
+        """Return the lines that it has printed since the last call."""
+        if not self.log.exists():
+            return []
+        with self.log.open("rb") as file:
+            file.seek(self.shown)
+            lines = file.read()
+        whole = lines[: lines.rfind(b"\n") + 1]
+        self.shown += len(whole)
+        text = whole.decode(errors="replace").removesuffix("\n")
+        return [line.rpartition("\r")[2] for line in text.split("\n")] if whole else []
 
 
 class _Pool:
@@ -92,6 +106,8 @@ class _Pool:
                 self._hand_out()
                 for connection in wait(self._busy(), timeout=BUSY_PAUSE):
                     self._listen(cast(Connection, connection))
+                for worker in self._workers.values():
+                    self._show(worker)
         finally:
             for connection in list(self._workers):
                 self._dismiss(connection)
@@ -131,6 +147,12 @@ class _Pool:
             with contextlib.suppress(BrokenPipeError):  # `_listen` finds dead workers
                 connection.send(config)
 
+    def _show(self, worker: _Worker) -> None:
+        """Show what a worker has printed."""
+        if worker.index is not None:
+            for line in worker.printed():
+                self._watcher.printed(worker.index, line)
+
     def _listen(self, connection: Connection) -> None:
         worker = self._workers[connection]
         assert worker.index is not None
@@ -143,6 +165,7 @@ class _Pool:
         if isinstance(message, Progress):
             self._watcher.progressed(index, message)
         else:
+            self._show(worker)
             worker.index = None
             self._ledger.answered(index, message)
 
@@ -150,6 +173,7 @@ class _Pool:
         """Replace a worker that has died."""
         worker.process.join()
         why = f"its worker died (exit code {worker.process.exitcode})"
+        self._show(worker)
         printed = worker.log.read_text() if worker.log.exists() else ""
         self._dismiss(connection)
         self._ledger.died(index, why, printed)
@@ -188,6 +212,7 @@ def _print_to(log: Path, store: Store) -> None:
             fcntl.flock(file, fcntl.LOCK_EX)  # as long as this process lives, nobody removes it
             for stream in (sys.stdout, sys.stderr):
                 os.dup2(file.fileno(), stream.fileno())
+    cast(io.TextIOWrapper, sys.stdout).reconfigure(line_buffering=True)  # lines show at once
 
 
 def _end_with_parent() -> None:

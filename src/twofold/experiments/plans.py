@@ -17,9 +17,10 @@ from twofold.benchmarks import Recipe
 from twofold.errors import UserError
 from twofold.experiments.archive import identity_of
 from twofold.experiments.config import Config
-from twofold.experiments.estimate import Estimator, spoken
+from twofold.experiments.digests import with_data
+from twofold.experiments.estimate import Estimator
 from twofold.experiments.store import Store
-from twofold.text import counted
+from twofold.text import counted, spoken
 
 UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 EXACT = "MIN and AVG exact"
@@ -115,6 +116,7 @@ def fit(
     if any(config.own for config in configs):
         raise UserError("within needs benchmarks by name, since it has to know their size")
     done = {identity_of(folder.name) for folder in store.folders()}
+    configs = [with_data(config, data) for config in configs]
     estimator = Estimator(data)
 
     def plan(reduction: Reduction) -> Plan:

@@ -15,13 +15,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twofold import papers
 from twofold.errors import unknown
 from twofold.method import Method
 
+if TYPE_CHECKING:
+    from twofold.augmentation import Augmentation
+
 DEFAULT = "paper"
+AUGMENT = "augment"  # the option of objectives that augment images
 
 
 def everywhere(benchmark: str, method: Method) -> bool:
@@ -55,14 +59,29 @@ def names() -> list[str]:
     return [DEFAULT, *_profiles()]
 
 
-def find(name: str, benchmark: str, method: Method) -> Profile:
-    """Return what a profile sets for a method on a benchmark."""
+def find(
+    name: str, benchmark: str, method: Method, augmentation: Augmentation | None = None
+) -> Profile:
+    """Return what a benchmark and a profile set for a method.
+
+    The benchmark decides whether images are augmented. A profile may decide how.
+
+    augmentation: the benchmark's own (default: that of the benchmark with this name, if any).
+    """
     if name != DEFAULT and name not in _profiles():
         raise unknown("profile", name, names())
-    profile = Profile()
+    if augmentation is None:
+        from twofold.benchmarks import Recipe  # torch, which --help does not need
+
+        augmentation = getattr(Recipe.known.get(benchmark), "augmentation", "none")
+    written = [part for part, _ in (method.objective, *method.routines)]
+    augmenting = [part.name for part in written if AUGMENT in part.options()]
+    profile = Profile({part: {AUGMENT: augmentation} for part in augmenting})
     for departure in () if name == DEFAULT else _profiles().find(name):
         if departure.where(benchmark, method):
             for component in departure.components:
+                if departure.option == AUGMENT and augmentation == "none":
+                    continue
                 options = profile.components.setdefault(component, {})
                 options[departure.option] = departure.code
             if not departure.components:

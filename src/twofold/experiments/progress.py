@@ -13,15 +13,18 @@ from typing import Any, Self
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, Task, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from twofold.experiments.config import Config, setting_words, varying
 from twofold.experiments.execution import Finished
 from twofold.experiments.summary import result_text
 from twofold.results import Progress as TrainingProgress
+from twofold.text import inert, spoken
 
 LINE_EVERY = 30.0  # seconds between two plain lines about one run
 DRAW_EVERY = 0.2  # seconds between two drawings in a notebook
+SETTLED = 3.0  # seconds after which the time left is told
 WIDTH = 110  # characters of a line in a notebook
 
 
@@ -49,14 +52,16 @@ class Display:
         self._bars: dict[int, TaskID] = {}
         self._spoken: dict[int, float] = {}
         self._busy: set[int] = set()
-        self._done = 0
+        self._shares: dict[int, float] = {}  # of each run that has been trained so far
+        self._done = self._there = 0
+        self._began = time.monotonic()
         self.folders: dict[int, Path] = {}
         self.failures: dict[int, str] = {}
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.fields[where]}"),
-            TimeRemainingColumn(compact=True),
+            _TimeLeft(compact=True),
             console=console,
             disable=self._lines or self._cell is not None,
             redirect_stdout=False,  # it belongs to the results, also where it is not a terminal
@@ -80,13 +85,14 @@ class Display:
     def started(self, index: int) -> None:
         self._spoken[index] = time.monotonic()
         self._bars[index] = self._progress.add_task(self._names[index], total=None, where="")
-        self._count()
+        self._count(at_once=True)
 
     def progressed(self, index: int, progress: TrainingProgress) -> None:
         done, total = progress.iteration, progress.iterations
+        self._shares[index] = done / total
         state = f"task {progress.task}, {done}/{total}, {progress.accuracy:.1f}%"
         self._progress.update(self._bars[index], completed=done, total=total, where=state)
-        self._show()
+        self._count()
         if self._lines and time.monotonic() - self._spoken[index] >= LINE_EVERY:
             self._spoken[index] = time.monotonic()
             self._say(index, state)
@@ -96,6 +102,7 @@ class Display:
         if self._json:
             print(json.dumps({**finished.summary, "folder": str(finished.folder)}), flush=True)
         self._also(finished.folder)
+        self._there += finished.state == "there"
         remark = "  (was there already)" if finished.state == "there" else ""
         if finished.restarted:
             remark = f"  (trained from the start: {finished.restarted})"
@@ -107,7 +114,8 @@ class Display:
         """Show the result of a run that is complete, in a store or in memory."""
         self._done += 1
         self._ended(index)
-        self._say(index, result_text(self._configs[index], summary) + remark)
+        place = f"  ({self._place()})" if self._lines and len(self._configs) > 1 else ""
+        self._say(index, result_text(self._configs[index], summary) + remark + place)
 
     def busy(self, index: int) -> None:
         self._progress.remove_task(self._bars.pop(index))
@@ -124,18 +132,42 @@ class Display:
         self._ended(index)
         self._say(index, f"failed: {why} (log: {log})")
 
+    def printed(self, index: int, line: str) -> None:
+        """Show a line that the user's own code has printed in the process of a run."""
+        if self._console.quiet:
+            print(f"{self._names[index]}: {inert(line)}", file=sys.stderr)
+        else:
+            self._say(index, inert(line))
+
     def _ended(self, index: int) -> None:
         if index in self._bars:  # a run that was there already never started
             self._progress.remove_task(self._bars.pop(index))
+        self._shares[index] = 1.0
         self._progress.advance(self._all)
-        self._count()
+        self._count(at_once=True)
 
-    def _count(self) -> None:
-        state = f"{self._done} done, {len(self._bars)} running"
+    def _count(self, at_once: bool = False) -> None:
+        state = f"{self._place()}, {len(self._bars)} running"
         if self.failures:
             state += f", {len(self.failures)} failed"
         self._progress.update(self._all, where=state)
-        self._show(at_once=True)
+        self._show(at_once)
+
+    def _place(self) -> str:
+        """Return `3 of 10 done, about 5 min left`."""
+        left = self.seconds_left()
+        time_left = "" if left is None else f", about {spoken(left)} left"
+        return f"{self._done} of {len(self._configs)} done{time_left}"
+
+    def seconds_left(self) -> float | None:
+        """Return the seconds until all runs are done, if the rest goes on as the runs so far.
+
+        None if too little has been done to tell.
+        """
+        passed = time.monotonic() - self._began
+        trained = sum(self._shares.values()) - self._there
+        rest = len(self._configs) - self._there - trained
+        return passed * rest / trained if passed > SETTLED and trained > 0 and rest > 0 else None
 
     def _show(self, at_once: bool = False) -> None:
         """Draw the lines anew in a notebook; a terminal redraws them by itself."""
@@ -144,6 +176,13 @@ class Display:
 
     def _say(self, index: int, what: str) -> None:
         self._console.print(f"{self._names[index]}: {escape(what)}", soft_wrap=True)
+
+
+class _TimeLeft(TimeRemainingColumn):
+    """The time that a run still takes; the line of all runs states it in words."""
+
+    def render(self, task: Task) -> Text:
+        return Text("") if task.id == 0 else super().render(task)
 
 
 class NotebookCell:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import logging
 import os
 import signal
@@ -36,7 +37,10 @@ os.environ.update(
 import ray
 from ray.exceptions import RayError
 
+import psutil  # isort: skip  # Ray brings it along
+
 DIAL, ANSWER = 5.0, 20.0  # seconds to reach an address, and for a cluster there to answer
+GRACE = 2.0  # seconds for the processes of a cluster to end by themselves
 OBJECTS = 100 * 2**20  # bytes of shared memory in a cluster started here: runs are small
 LOOK_EVERY = 0.5  # seconds between two looks at the nodes, or readings of messages
 LOOK_FOR_HEAD, LOST = 3.0, 4  # seconds between two looks at the head; how many may be in vain
@@ -73,7 +77,9 @@ def cluster(address: str | None, workers: int | None) -> Iterator[None]:
     finally:
         # A joined cluster continues to run. Ray's last messages do not belong in the output.
         with _interrupts_put_off(), contextlib.redirect_stdout(io.StringIO()):
+            started_here = [] if address else _processes()
             ray.shutdown()
+            _end(started_here)
 
 
 def _connect(address: str | None, workers: int | None) -> None:
@@ -88,6 +94,25 @@ def _connect(address: str | None, workers: int | None) -> None:
         object_store_memory=OBJECTS,
         **quiet,
     )
+
+
+def _processes() -> list[psutil.Process]:
+    """Return all processes of the cluster that this process has started."""
+    node: Any = ray._private.worker._global_node
+    found: list[psutil.Process] = []
+    for info in itertools.chain.from_iterable(node.all_processes.values() if node else ()):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process = psutil.Process(info.process.pid)
+            found += [process, *process.children(recursive=True)]
+    return found
+
+
+def _end(processes: list[psutil.Process]) -> None:
+    """Kill what Ray has left: without its head, a cluster lives for another minute."""
+    _, left = psutil.wait_procs(processes, timeout=GRACE)
+    for process in left:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from twofold.discovery import import_file, sources_digest
+from twofold.discovery import import_file, sources_digest, with_neighbours
 from twofold.errors import MissingDataError, UserError
 from twofold.experiments.config import Config
 from twofold.experiments.engine import (
@@ -86,7 +86,7 @@ class RayEngine:
         if not ledger:
             return
         used = {plugin for config in configs for plugin in config.plugins}
-        plugins = {plugin: Path(plugin).read_bytes() for plugin in used}
+        plugins = {plugin: with_neighbours(plugin) for plugin in used}
         output: Any = Hushed(sys.stdout)
         with contextlib.redirect_stdout(output), cluster(self.address, self.workers):
             self._check(configs)
@@ -117,7 +117,7 @@ class _Errand:
     store: Path
     token: Path  # a file in the store, which a task sees if the folder is shared
     data: Path | None
-    plugins: dict[str, bytes]  # their text, for nodes that don't have the files
+    plugins: dict[str, dict[str, bytes]]  # the texts of each, for nodes without the files
     checkpoint_every: float
     folder: Path = field(default_factory=Path.cwd)  # the start of relative paths
     places: dict[str, str] = field(default_factory=lambda: _places())
@@ -158,17 +158,20 @@ class _Errand:
         if not self.token.exists():
             return False
         for plugin in config.plugins:
-            file = Path(plugin)
-            if not file.is_file() or file.read_bytes() != self.plugins[plugin]:
-                return False
+            for name, text in self.plugins[plugin].items():
+                file = Path(plugin).parent / name
+                if not file.is_file() or file.read_bytes() != text:
+                    return False
             import_file(plugin)
         return config.identity() == identity
 
     def _with_plugins_in(self, folder: Path, config: Config) -> Config:
         files = [folder / str(k) / Path(plugin).name for k, plugin in enumerate(config.plugins)]
         for file, plugin in zip(files, config.plugins, strict=True):
-            file.parent.mkdir()
-            file.write_bytes(self.plugins[plugin])
+            for name, text in self.plugins[plugin].items():
+                place = file.parent / name
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(text)
             import_file(str(file))
         return dataclasses.replace(config, plugins=[str(file) for file in files])
 

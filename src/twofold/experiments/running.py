@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from twofold.benchmarks import Benchmark, Recipe
 from twofold.component import Component
 from twofold.errors import UserError, missing
 from twofold.experiments.config import Config, configure
+from twofold.experiments.digests import unknown_reasons, with_data
 from twofold.experiments.engine import Engine, InlineEngine, sparsely
 from twofold.experiments.execution import execute, run_when_free
 from twofold.experiments.local import LocalEngine
@@ -49,8 +51,9 @@ def run(benchmark: str | Benchmark, method: str | Method | Component, **given: A
     """
     checked = given_options(RunOptions, given)
     place = Place(**{name: checked.pop(name) for name in options(Place) if name in checked})
-    config = configure(benchmark, method, **checked)
+    config = with_data(configure(benchmark, method, **checked), as_path(place.data))
     check_config(config)
+    _remark([config])
     with _display([config], place) as display:
         display.started(0)
 
@@ -83,8 +86,8 @@ def run_all(runs: str | Study | Config | Iterable[Config | Study], **given: Any)
         The complete runs in the order of the list. `Runs.failures` names those that failed.
     """
     work = Work(**given_options(Work, given))
-    configs = listed(runs)
     store, data = Store(work.out or STORE), as_path(work.data)
+    configs = listed(runs, data)
     if work.within is not None:
         workers = work.workers or os.cpu_count() or 1
         configs = fit(configs, work.within, workers, store, data)[-1].configs
@@ -92,6 +95,7 @@ def run_all(runs: str | Study | Config | Iterable[Config | Study], **given: Any)
         if name is not None:
             datasets.load(name, data)  # once, before the workers do
     engine = engine_of(work, configs)
+    _remark(configs)
     writer = _to_tensorboard(as_path(work.tensorboard))
     store.prepare()
     with _display(configs, work, work.json, writer) as display:
@@ -101,8 +105,13 @@ def run_all(runs: str | Study | Config | Iterable[Config | Study], **given: Any)
     return Runs(complete, failures)
 
 
-def listed(runs: str | Study | Config | Iterable[Config | Study]) -> list[Config]:
-    """Return the configurations of a list, a study or a study's name; each once."""
+def listed(
+    runs: str | Study | Config | Iterable[Config | Study], data: Path | None
+) -> list[Config]:
+    """Return the configurations of a list, a study or a study's name; each once.
+
+    data: the folder with the data, whose digest is part of a run's identity if they are a user's.
+    """
     if isinstance(runs, str):
         runs = load(runs)
     if isinstance(runs, Config | Study) or not isinstance(runs, Iterable):
@@ -112,10 +121,18 @@ def listed(runs: str | Study | Config | Iterable[Config | Study]) -> list[Config
         if not isinstance(each, Config | Study):
             raise UserError(f"runs are configurations or studies, not {each!r}"[:100])
         members = each.configs() if isinstance(each, Study) else [each]
-        configs |= {config.identity(): config for config in members}
+        complete = (with_data(config, data) for config in members)
+        configs |= {config.identity(): config for config in complete}
     for config in configs.values():
         check_config(config)
     return list(configs.values())
+
+
+def _remark(configs: Iterable[Config]) -> None:
+    """Say which runs cannot be found again, once for each reason."""
+    reasons = {(each.method, why): None for each in configs for why in unknown_reasons(each)}
+    for method, why in reasons:
+        print(f"twofold: {method} is trained anew every time: {why}", file=sys.stderr)
 
 
 def as_path(place: Path | str | None) -> Path | None:

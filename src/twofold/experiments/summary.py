@@ -72,7 +72,7 @@ def summarise(config: Config, result: Result) -> dict[str, Any]:
         **({"audit": result.audit} if result.audit else {}),
         **({"precision": result.precision} if result.precision else {}),
         "command": config.command(),
-        **({"plugins": config.plugin_digests()} if config.plugins else {}),
+        **({"plugins": config.brought()} if config.brought() else {}),
         "made_with": made_with(config.device),
     }
 

@@ -1,0 +1,147 @@
+"""Digests of what a user brings to a run: code beside the plugins, networks, and data."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import uuid
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from twofold.benchmarks import Benchmark, Recipe
+from twofold.datasets import cache
+from twofold.datasets.fetch import sha256_of
+from twofold.discovery import module_of
+from twofold.errors import UserError
+from twofold.models.checks import built
+from twofold.own_code import UNKNOWN, code_digest
+from twofold.own_modules import SCRIPT, is_library
+from twofold.plainfiles import replace_file
+from twofold.settings import SEED
+
+if TYPE_CHECKING:
+    from twofold.experiments.config import Config
+
+DATA = "data "  # the start of a digest of data, among those of a configuration
+FILES = "digests.json"  # in the cache folder: digests of files by size and modification time
+
+
+def benchmark_digest(benchmark: Benchmark) -> str:
+    """Return a digest of data, tasks, and the network's description."""
+    digest = hashlib.sha256()
+    for pool in (benchmark.train, benchmark.test):
+        for tensor in (pool.images, pool.labels):
+            digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+            digest.update(np.ascontiguousarray(tensor.numpy(force=True)).data)
+    for task in benchmark.tasks:
+        digest.update(task.train.tobytes() + task.test.tobytes())
+    with torch.random.fork_rng(devices=[]):  # the weights are not part of the description
+        network = repr(built(benchmark.model))
+    digest.update(f"{benchmark.offline_iterations} {network}".encode())
+    return digest.hexdigest()[:10]
+
+
+def code_of(
+    benchmark: Benchmark | type[Recipe], components: Iterable[type], plugins: Sequence[str]
+) -> list[str]:
+    """Return the digest of the user's own code in a run, except for the plugins' texts; if any."""
+    parts: list[object] = list(components)
+    if isinstance(benchmark, Benchmark):
+        with torch.random.fork_rng(devices=[]):
+            network = built(benchmark.model)
+        kinds = dict.fromkeys(map(type, network.modules()))
+        parts += [benchmark.model, *kinds]
+    else:
+        parts.append(benchmark)
+    covered = {module_of(plugin): Path(plugin) for plugin in plugins}
+    digest = code_digest(parts, covered)
+    return [digest] if digest else []
+
+
+def with_data(config: Config, folder: Path | None) -> Config:
+    """Return a configuration with the digest of the data, if a user's own recipe delivers them."""
+    if config.own or any(text.startswith(DATA) for text in config.digests):
+        return config
+    recipe = Recipe.find(config.benchmark)
+    if is_library(recipe.__module__):
+        return config
+    digest = _data.of(recipe, config.whitening, folder)
+    return dataclasses.replace(config, digests=[*config.digests, DATA + digest])
+
+
+class _Data:
+    """The digests of the data of users' own recipes in this process; each is computed once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[type[Recipe], str, Path | None], str] = {}
+
+    def of(self, recipe: type[Recipe], whitening: str, folder: Path | None) -> str:
+        key = recipe, whitening, folder
+        if key not in self._known:
+            self._known[key] = _described(recipe, whitening, folder)
+        return self._known[key]
+
+
+_data = _Data()
+
+
+def _described(recipe: type[Recipe], whitening: str, folder: Path | None) -> str:
+    """Return the digest of a recipe's files or else of its tensors, for the first usual seed.
+
+    Data that cannot be read here are described by a digest that is equal to no other one.
+    """
+    try:
+        files = recipe.files(folder)
+        if files:
+            return hashlib.sha256("".join(_of_files(files)).encode()).hexdigest()[:10]
+        benchmark = recipe.build(SEED, folder, whitening)  # type: ignore[arg-type]
+        pools = benchmark.train, benchmark.test
+        facts = benchmark_digest(benchmark), benchmark.scenario, [pool.whitening for pool in pools]
+        return hashlib.sha256(repr(facts).encode()).hexdigest()[:10]
+    except Exception as error:  # of the user's code; a node of a cluster may have the data
+        why = " ".join(str(error).split())[:200] or type(error).__name__
+        return f"{UNKNOWN} {uuid.uuid4().hex[:10]}: its data cannot be read here ({why})"
+
+
+def _of_files(files: Iterable[Path | str]) -> list[str]:
+    """Return the digests of files. A file of the same size and time as before is not read again."""
+    place = cache.root() / FILES
+    try:
+        known = json.loads(place.read_text())
+    except (OSError, ValueError):
+        known = {}
+    found = {}
+    for file in map(Path, files):
+        facts = file.stat()
+        key = f"{file.resolve()} {facts.st_size} {facts.st_mtime_ns}"
+        found[key] = known[key] if isinstance(known.get(key), str) else sha256_of(file)
+    if not found.keys() <= known.keys():
+        with contextlib.suppress(OSError):  # a cache that cannot be written saves no time
+            place.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(place, json.dumps(known | found))
+    return list(found.values())
+
+
+def check_unchanged(config: Config) -> None:
+    """Raise UserError if modules of the user's are not as they were when the command started."""
+    if config.own:
+        return
+    objective, routines = config.make_components()
+    recipe, parts = Recipe.find(config.benchmark), [type(part) for part in (objective, *routines)]
+    if any(part.__module__ in SCRIPT for part in (recipe, *parts)):
+        return  # a worker process runs a script again, with a different name
+    before = [text for text in config.digests if not text.startswith(DATA)]
+    if before != code_of(recipe, parts, config.plugins) and not unknown_reasons(config):
+        raise UserError("modules that the plugins import were changed meanwhile: start again")
+
+
+def unknown_reasons(config: Config) -> list[str]:
+    """Return why a run will not be found again: what of it cannot be described."""
+    parts = [text.removeprefix(DATA) for text in config.digests]
+    return [text.partition(": ")[2] for text in parts if text.startswith(UNKNOWN)]

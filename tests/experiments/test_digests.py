@@ -1,0 +1,190 @@
+"""What a user brings to a run makes a different run when it changes."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers.commandline import Outcome, process
+from torch import nn
+
+import twofold
+from twofold import Benchmark, Recipe, Routine, Store
+from twofold.experiments import digests
+from twofold.experiments.config import configure
+from twofold.experiments.running import listed
+
+SHORT = {"batch_size": 10, "eval_size": 10, "iterations": 2}
+PLUGIN = """
+import numpy, torch
+from pathlib import Path
+from twofold import Benchmark, Recipe
+from noise import SCALE
+
+class Noisy(Recipe, name="noisy"):
+    title, about, dataset, scenario = "Noisy", "noise", None, "domain"
+    tasks, offline_iterations = 2, 2
+
+    @classmethod
+    def build(cls, seed, folder=None, whitening="train", device="cpu"):
+        x = SCALE * torch.from_numpy(numpy.load(Path(__file__).with_name("data.npy"))).float()
+        y = torch.arange(30) % 2
+        print("words of a plugin")
+        parts = [(x[:20], y[:20], x[20:], y[20:])] * 2
+        return Benchmark.from_tensors(cls.name, parts, offline_iterations=2)
+"""
+
+
+@pytest.fixture
+def noisy(tmp_path: Path) -> Path:
+    (tmp_path / "noisy.py").write_text(PLUGIN)
+    (tmp_path / "noise.py").write_text("SCALE = 1.0\n")
+    data(tmp_path, 0)
+    return tmp_path
+
+
+def data(folder: Path, seed: int) -> None:
+    import numpy as np
+
+    np.save(folder / "data.npy", np.random.default_rng(seed).normal(size=(30, 4)))
+
+
+def trained(folder: Path, *more: object) -> Outcome:
+    short = ("--batch-size", 10, "--iterations", 2, "--workers", 1)
+    plugin = ("--plugin", folder / "noisy.py", "--out", folder / "out")
+    return process("run", "noisy", "er", *plugin, *short, *more)
+
+
+def test_a_changed_helper_or_data_file_makes_a_different_run(noisy: Path) -> None:
+    """From a folder that is not the plugin's; and what the plugin prints is shown."""
+    first = trained(noisy)
+    assert (first.code, "was there" in first.err) == (0, False), first.err
+    assert "er seed 142: words of a plugin" in first.err
+    (noisy / "noise.py").write_text("SCALE = 2.5\n")
+    second = trained(noisy, "--engine", "inline")
+    assert (second.code, "was there" in second.err) == (0, False), second.err
+    data(noisy, 1)
+    third = trained(noisy, "--engine", "inline", "--seeds", 2)
+    assert (third.code, "was there" in third.err) == (0, False), third.err
+    assert [line.split()[-1] for line in third.out.splitlines() if " er " in line] == ["2"]  # seeds
+    assert len(Store(noisy / "out").runs()) == 4
+
+
+def own(value: float = 0.0, **options: Any) -> Benchmark:
+    x, y = torch.full((30, 3), value), torch.arange(30) % 2
+    return Benchmark.from_tensors("mine", [(x, y, x, y)] * 2, **options)
+
+
+def routine(factor: float) -> type[Routine]:
+    class Again(Routine, name="again"):
+        def direct(self, g: Any, step: Any) -> Any:
+            return factor * g
+
+    return Again
+
+
+def test_a_second_routine_of_one_name_does_not_replace_the_run_of_the_first(tmp_path: Path) -> None:
+    for factor in (0.0, 1.0, 0.0):
+        routine(factor)
+        twofold.run(own(), "er+again", out=tmp_path, **SHORT)
+    assert len(Store(tmp_path).runs()) == 2
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(x)
+
+
+def test_networks_that_look_alike_are_told_apart() -> None:
+    class Doubled(Net):
+        def forward(self, x: Any) -> Any:
+            return 2 * self.layer(x)
+
+    Doubled.__name__ = "Net"
+    assert repr(Net()) == repr(Doubled())
+    one, other = (configure(own(model=kind), "er") for kind in (Net, Doubled))
+    assert one.identity() != other.identity()
+    assert one.identity() == configure(own(model=Net), "er").identity()
+
+
+def test_runs_without_own_code_have_no_digests() -> None:
+    assert configure(own(), "er+gem").digests == []
+    assert listed(configure("rotated-mnist", "er+gem"), None)[0].digests == []
+
+
+@pytest.fixture
+def recipe() -> Iterator[type[Recipe]]:
+    class Filed(Recipe, name="filed"):
+        title, about, dataset, scenario = "Filed", "from files", None, "domain"
+        tasks, offline_iterations = 2, 2
+        place = Path()
+        built = 0
+
+        @classmethod
+        def files(cls, folder: Path | None) -> list[Path]:
+            return [Filed.place]
+
+        @classmethod
+        def build(cls, *_: Any) -> Benchmark:
+            raise RuntimeError("the disk is gone")
+
+    digests._data._known.clear()
+    yield Filed
+    del Recipe.known["filed"]
+
+
+def described(recipe: type[Recipe]) -> str:
+    digests._data._known.clear()
+    return digests._data.of(recipe, "train", None)
+
+
+def test_a_file_is_read_again_if_its_size_or_time_changes(
+    recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TWOFOLD_CACHE", str(tmp_path))
+    recipe.place = tmp_path / "data"
+    recipe.place.write_text("one")
+    first = described(recipe)
+    read: list[Path] = []
+    monkeypatch.setattr(digests, "sha256_of", lambda path: read.append(path) or "another")
+    assert (described(recipe), read) == (first, [])
+    os.utime(recipe.place, ns=(0, 0))
+    assert (described(recipe) != first, len(read)) == (True, 1)
+
+
+def test_data_that_cannot_be_read_are_equal_to_none(
+    recipe: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(recipe, "files", classmethod(lambda cls, folder: ()))
+    config = configure("filed", "er")
+    one = digests.with_data(config, None)
+    digests._data._known.clear()
+    assert one.identity() != digests.with_data(config, None).identity()
+    assert digests.unknown_reasons(one) == ["its data cannot be read here (the disk is gone)"]
+
+
+def test_a_run_that_cannot_be_described_is_trained_anew_and_it_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lock = threading.Lock()
+
+    class Locking(Routine, name="locking"):
+        def direct(self, g: Any, step: Any) -> Any:
+            with lock:
+                return g
+
+    for _ in range(2):
+        twofold.run(own(), "er+locking", out=tmp_path, **SHORT)
+    assert len(Store(tmp_path).runs()) == 2
+    (line, again) = capsys.readouterr().err.splitlines()
+    assert line == again
+    assert line.startswith("twofold: er+locking is trained anew every time: a _thread.lock")

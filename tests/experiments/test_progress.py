@@ -1,0 +1,60 @@
+"""The display of progress: how many runs are done, and how long the others take."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from twofold.experiments import progress
+from twofold.experiments.config import configure
+from twofold.experiments.execution import Finished
+from twofold.experiments.progress import Display
+from twofold.training import Progress
+
+SUMMARY: dict[str, Any] = {"min": 80.0, "avg": 90.0, "diverged": False}
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    now = {"now": 0.0}
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now["now"])
+    return now
+
+
+def test_the_time_left_follows_from_what_was_trained(clock: dict[str, float]) -> None:
+    """Of five runs one was there, one is trained after 60 s and one is half done: 2.5 are left."""
+    out = io.StringIO()
+    configs = [configure("rotated-mnist", "er", seed=seed) for seed in range(5)]
+    with Display(configs, Console(file=out, width=200)) as display:
+        display.finished(0, Finished("there", SUMMARY, Path("there")))
+        assert display.seconds_left() is None
+        display.started(1)
+        display.started(2)
+        clock["now"] = 60.0
+        display.progressed(2, Progress(1, 50, 100, 0.5))
+        display.finished(1, Finished("trained", SUMMARY, Path("trained")))
+        assert display.seconds_left() == pytest.approx(60 * 2.5 / 1.5)
+    first, *_, last = out.getvalue().splitlines()
+    assert first.endswith("(was there already)  (1 of 5 done)")
+    assert last == "er seed 1: MIN 80.0  AVG 90.0  (2 of 5 done, about 1.5 min left)"
+
+
+def test_a_terminal_shows_the_same(clock: dict[str, float]) -> None:
+    out = io.StringIO()
+    configs = [configure("rotated-mnist", "er", seed=seed) for seed in range(2)]
+    with Display(configs, Console(file=out, width=200, force_terminal=True)) as display:
+        display.started(0)
+        clock["now"] = 30.0
+        display.progressed(0, Progress(1, 50, 100, 0.5))
+    assert "0 of 2 done, about 1.5 min left, 1 running" in out.getvalue()
+
+
+def test_a_line_that_a_plugin_prints_cannot_act_on_the_terminal() -> None:
+    out = io.StringIO()
+    with Display([configure("rotated-mnist", "er")], Console(file=out, width=200)) as display:
+        display.printed(0, "[bold]loss\x1b[2J 1.0")
+    assert out.getvalue() == "er seed 142: [bold]loss\\x1b[2J 1.0\n"

@@ -1,0 +1,177 @@
+"""Kills of the head and of the nodes of Ray clusters, in the middle of a study."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torture import toy
+from torture.outcome import Outcome, bad
+from torture.processes import below, command_of, ended, kill_all
+from twofold.discovery import import_file
+from twofold.experiments.config import configure
+from twofold.experiments.execution import execute
+from twofold.experiments.runs import Run
+from twofold.experiments.store import Store
+
+PLUGIN = str(Path(__file__).parent / "blobs.py")
+METHODS = ("er+slow", "er+gem+slow")
+SEEDS = (142, 152)
+PATIENCE = 600.0  # seconds until a command must have ended
+AFTERWARDS = 10.0  # seconds that Ray's processes may live after their command
+NODE = {
+    "num_cpus": 1,
+    "node_ip_address": "127.0.0.1",
+    "object_store_memory": 80 * 2**20,
+    "include_dashboard": False,
+}
+expected: dict[str, dict[str, bytes]] = {}  # the curves of undisturbed runs by identity
+
+
+def ray_head(chance: random.Random, folder: Path) -> Outcome:
+    """Kill the head of the cluster that a command has started."""
+    with _command(folder, "--engine", "ray", "--workers", "2") as command:
+        if not _until(lambda: _training(folder), command):
+            return Outcome(badly=f"no run has started: {_said(command)}")
+        time.sleep(chance.uniform(0, 2))
+        ours = below(command.pid)
+        kill_all(pid for pid in ours if "gcs_server" in command_of(pid))
+        said = _said(command)
+        code = command.returncode
+        gone = code == 0 or (code == 2 and "the Ray cluster is gone" in said)
+        badly = "" if gone else said[-2000:]
+        left = [pid for pid in ours if pid != command.pid]
+        if not ended(left, AFTERWARDS):
+            names = {command_of(pid)[:60].replace("\0", " ") for pid in left} - {""}
+            badly = badly or f"left behind: {names}"
+            kill_all(left)
+    return _finish(folder, Outcome(badly=badly or bad(code, said)))
+
+
+def ray_node(chance: random.Random, folder: Path) -> Outcome:
+    """Kill a node of a cluster of three, with everything on it, and start a new one."""
+    # Ray starts threads, and a process with threads must not fork, as other kinds do.
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        badly = pool.submit(_lose_nodes, chance, folder).result()
+    return _finish(folder, Outcome(badly=badly))
+
+
+def _lose_nodes(chance: random.Random, folder: Path) -> str:
+    with (
+        _three_nodes() as cluster,
+        _command(folder, "--engine", "ray", "--address", cluster.address) as command,
+    ):
+        if not _until(lambda: _training(folder), command):
+            return f"no run has started: {_said(command)}"
+        for _ in range(chance.randint(1, 2)):
+            time.sleep(chance.uniform(0, 2))
+            node = chance.choice(sorted(cluster.worker_nodes, key=_raylet))
+            kill_all(below(_raylet(node)))
+            cluster.remove_node(node, allow_graceful=False)  # so that it is waited for
+            cluster.add_node(**NODE)
+        said = _said(command)
+        return "" if command.returncode == 0 else said[-2000:]
+
+
+def _raylet(node: Any) -> int:
+    return int(node.all_processes["raylet"][0].process.pid)
+
+
+@contextmanager
+def _three_nodes() -> Iterator[Any]:
+    """Start a cluster with its own folder. Ray's sockets need short paths."""
+    from twofold.experiments import ray_cluster  # noqa: F401  (it sets what Ray reads)
+
+    from ray.cluster_utils import Cluster  # isort: skip
+
+    place = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+    os.environ["RAY_TMPDIR"] = place
+    cluster = Cluster(initialize_head=True, head_node_args=NODE)
+    try:
+        for _ in range(2):
+            cluster.add_node(**NODE)
+        yield cluster
+    finally:
+        cluster.shutdown()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
+def _command(folder: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
+    """Start the study; nothing of it outlives the block."""
+    words = ["run", "blobs", *METHODS, "--seed", ",".join(map(str, SEEDS)), "--plugin", PLUGIN]
+    sizes = ["--batch-size", "10", "--eval-size", "30", "--checkpoint-every", "0"]
+    command = subprocess.Popen(
+        [sys.executable, "-m", "twofold", *words, *sizes, "--out", str(folder), *more],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "HOME": str(folder.parent)},  # where Ray puts the key of a new cluster
+    )
+    try:
+        yield command
+    finally:
+        kill_all(below(command.pid) if command.poll() is None else [])
+
+
+def _until(condition: Callable[[], bool], command: subprocess.Popen[str]) -> bool:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > end or command.poll() is not None:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _training(folder: Path) -> bool:
+    return any(folder.rglob("checkpoint*"))
+
+
+def _said(command: subprocess.Popen[str]) -> str:
+    try:
+        return command.communicate(timeout=PATIENCE)[1]
+    except subprocess.TimeoutExpired:
+        kill_all(below(command.pid))
+        return f"no end after {PATIENCE:.0f} seconds\n{command.communicate()[1]}"
+
+
+def _finish(folder: Path, outcome: Outcome) -> Outcome:
+    """Give the same command again, and compare complete runs with undisturbed ones."""
+    before = {place.name: _made(place) for place in Store(folder).folders()}
+    with _command(folder, "--engine", "inline") as command:
+        said = _said(command)
+    if command.returncode != 0:
+        outcome.badly = outcome.badly or said[-2000:]
+    places = {place.name: place for place in Store(folder).folders()}
+    outcome.twice = any(_made(places[name]) != made for name, made in before.items())
+    outcome.lost = {name: toy.curves(Run.load(p)) for name, p in places.items()} != _undisturbed()
+    return outcome
+
+
+def _made(place: Path) -> tuple[int, int]:
+    state = (place / "config.json").stat()
+    return state.st_ino, state.st_mtime_ns
+
+
+def _undisturbed() -> dict[str, dict[str, bytes]]:
+    """Return the curves of all runs by the names of their folders."""
+    import_file(PLUGIN)
+    for method in METHODS:
+        for seed in SEEDS if len(expected) < len(METHODS) * len(SEEDS) else ():
+            wanted = configure(
+                "blobs", method, seed=seed, batch_size=10, eval_size=30, plugins=[PLUGIN]
+            )
+            expected[wanted.folder_name()] = toy.curves(execute(wanted))
+    return expected
