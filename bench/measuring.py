@@ -105,7 +105,7 @@ class Stepper:
         self.task, self.n = task or len(benchmark.tasks), 0
         for past in range(1, self.task):
             chosen, _ = self.training._start_task(past)
-            self.training.memory.add(self.training.objective.end_task(past, chosen))
+            self.training._end_task(past, chosen)
         _, self.rows = self.training._start_task(self.task)
 
     def step(self) -> None:

@@ -49,7 +49,7 @@ def training(method: str, task: int, state: State | None, **options: Any) -> Tra
     run = Training(benchmark(), *Method.parse(method).make(), settings)
     for past in range(1, task):
         chosen, _ = run._start_task(past)
-        run.memory.add(run.objective.end_task(past, chosen))
+        run._end_task(past, chosen)
     if state is not None:
         run.net.values.copy_(state[0])
         run.velocity.copy_(state[1])

@@ -96,8 +96,10 @@ class Counter:
 
 def iteration_loads(method: str, norm: bool, b: int = 5) -> dict[int, Load]:
     """Return the load of an iteration of each task, as it is counted; the mean over four."""
+    current = "er-ace" in method or "nmc" in method
+    memory = "per-class-task(20,current=true)" if current else "per-class-task(20)"
     training = training_of(
-        method, benchmark=BENCHMARKS[norm], batch_size=b, iterations=4, memory_per_class=20
+        method, benchmark=BENCHMARKS[norm], batch_size=b, iterations=4, memory=memory
     )
     counter, loads = Counter(training.net.module), {task: Load() for task in (1, 2, 3)}
     iterate = training._iterate

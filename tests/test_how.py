@@ -98,6 +98,10 @@ def test_every_routine_works_or_says_in_one_line_why_not(name):
     chain = f"gem+{name}" if name == "rescale" else name
     if name == "cosine":
         chain = "cosine(iterations=5)"
+    if name == "nmc":
+        with pytest.raises(UserError, match="nmc needs labelled examples of the memory"):
+            Script(chain, norm=True)
+        return
     script = Script(chain, norm=True, apart=True)
     if name in ("sam", "mega"):
         with pytest.raises(UserError, match=r"optimizer\.step\(closure\)") as error:

@@ -17,7 +17,7 @@ CORE = (
     "routines",
     "evaluation",
     "gradients",
-    "memory",
+    "memories",
     "models",
     "benchmarks",
     "datasets",

@@ -20,6 +20,7 @@ from twofold.objectives.joint import Joint
 from twofold.routines import Clip, Routine, Sgd
 from twofold.routines.agem import Agem
 from twofold.routines.gem import Gem
+from twofold.terms import Decay, Ewc
 
 
 def made(text: str) -> list[tuple[str, dict]]:
@@ -180,13 +181,15 @@ def test_each_making_is_fresh():
         ("der(alpha=-0.1)", "der's alpha must be at least 0"),
         # Too many, twice, in the wrong order.
         ("agem(frozen,1)", "agem takes at most 1 option: reference"),
-        ("er(1)", "er has no options"),
+        ("finetune(1)", "finetune has no options"),
         ("gem(0.1,gamma=0.2)", "gem has its option 'gamma' twice"),
         ("gem(gamma=0.1,gamma=0.2)", "gem has its option 'gamma' twice"),
         ("gem(gamma=0.1,always)", "'always' must come before the named options"),
         # Two objectives, or one in the wrong place.
-        ("er+joint", "'joint' is an objective, and a method has one, written first"),
-        ("gem+er", "'er' is an objective, and a method has one, written first"),
+        ("er+joint", "'joint' is a second objective, and a method has one"),
+        ("er+gem+er", "'er' is a second objective, and a method has one"),
+        # A term twice.
+        ("decay+er+decay(1)", "method 'decay+er+decay': decay is there twice: leave one out"),
         # Bad syntax.
         ("", "can't read ''"),
         ("  ", "can't read ''"),
@@ -260,6 +263,10 @@ def test_parts():
         (Gem() + Clip(2), "finetune+gem+clip(2)"),
         (Method.parse("er+gem") + Clip(), "er+gem+clip"),
         (Er() + Sgd() + Gem(), "er+gem"),
+        (Gem() + Er(), "er+gem"),
+        (Decay(1e-4) + Gem() + Er() + Clip(), "er+gem+decay(1e-4)+clip"),
+        (Er() + Ewc(10) + Decay(), "decay+er+ewc(10)"),
+        ((Gem() + Clip()) + (Er() + Decay()), "er+decay+gem+clip"),
     ],
     ids=str,
 )
@@ -336,7 +343,7 @@ def test_value_and_text_are_one_run_under_a_profile():
     ("value", "text"),
     [
         (lambda: Er() + Joint(), "er+joint"),
-        (lambda: Gem() + Er(), "gem+er"),
+        (lambda: Er() + Decay() + Decay(), "er+decay+decay"),
         (lambda: Er() + Gem() + Joint(), "er+gem+joint"),
         (lambda: Gem(gama=0.1), "er+gem(gama=0.1)"),
         (lambda: Agem(gamma=0.1), "er+agem(gamma=0.1)"),

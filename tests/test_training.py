@@ -155,7 +155,8 @@ def test_modes_and_limits_decide_how_many_iterations_there_are(options, count):
 def test_how_many_iterations_there_will_be_is_known_from_the_start(objective, mode):
     """Also where examples are held out: of 90 a task, `bic` trains on 84."""
     reports: list[Progress] = []
-    settings = Settings(mode=mode, lr=0.02, batch_size=8, seed=3, memory_per_class=20)
+    memory = "per-class-task(20,current=true)" if objective == "er-ace" else "per-class-task(20)"
+    settings = Settings(mode=mode, lr=0.02, batch_size=8, seed=3, memory=memory)
     parts = Method.parse(objective).make()
     Training(class_benchmark(examples=90), *parts, settings, on_progress=reports.append).run()
     assert {progress.iterations for progress in reports} == {reports[-1].iteration}

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from twofold.experiments.store import Store
     from twofold.experiments.studies import Study
     from twofold.how import How
+    from twofold.memories import Memory
     from twofold.method import Method
     from twofold.objectives import Draw, Objective, Term
     from twofold.routines import Needs, Routine, Step
@@ -35,6 +36,7 @@ _HOME = {
     "Config": "experiments.config",
     "Draw": "objectives",
     "How": "how",
+    "Memory": "memories",
     "Method": "method",
     "Needs": "routines",
     "Objective": "objectives",
@@ -60,6 +62,7 @@ __all__ = [
     "Config",
     "Draw",
     "How",
+    "Memory",
     "Method",
     "Needs",
     "Objective",

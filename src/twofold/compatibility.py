@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from twofold.benchmarks import Benchmark, Task
 from twofold.choices import Scenario
 from twofold.errors import UserError
+from twofold.memories import Memory
+from twofold.memories.per_class_task import QUOTA
+from twofold.models import FlatModel
 from twofold.objectives import Objective
 from twofold.routines import Needs, Routine
 from twofold.routines.base import needs_of
+from twofold.settings import LARGEST
 
 
 def uses_memory(objective: Objective, routines: Sequence[Routine]) -> bool:
@@ -32,11 +39,61 @@ def check_method(
     objective: Objective,
     routines: Sequence[Routine],
     scenario: Scenario,
-    memory_per_class: int,
+    memory: Memory,
     momentum: float,
 ) -> None:
     """Raise UserError if a method can't be used in such a setting."""
-    objective.check(scenario, memory_per_class)
+    quota = memory.quota()
+    objective.check(scenario, LARGEST if quota is None else quota)
+    for term in objective.terms:
+        term.check(objective.name, scenario)
     check_chain(routines, momentum)
-    if uses_memory(objective, routines) and not objective.stores_all and memory_per_class == 0:
+    _check_current(objective, routines, memory)
+    if uses_memory(objective, routines) and not objective.stores_all and quota == 0:
         raise UserError("this method replays, but with memory per class 0 the memory stays empty")
+
+
+def _check_current(objective: Objective, routines: Sequence[Routine], memory: Memory) -> None:
+    """Raise UserError if a part of a method needs examples of the current task and gets none."""
+    needing = [objective.name] if objective.needs_current else []
+    needing += [routine.name for routine in routines if Needs.CURRENT in routine.asks()]
+    if needing and objective.stores_all:
+        raise UserError(
+            f"{needing[0]} needs a memory that holds the current task, and {objective.name} "
+            "stores a task at its end"
+        )
+    if needing and not memory.current:
+        raise UserError(
+            f"{needing[0]} needs a memory that holds the current task, such as "
+            f"--memory 'reservoir(2000)', not {memory.text()}"
+        )
+
+
+def check_quota(
+    objective: Objective, routines: Sequence[Routine], memory: Memory, benchmark: Benchmark
+) -> None:
+    """Raise UserError if a quota is larger than a class. The default takes what there is."""
+    quota = memory.quota()
+    if quota is None or quota == QUOTA or objective.stores_all:
+        return
+    if not uses_memory(objective, routines):
+        return
+    labels = benchmark.train.labels.cpu().numpy()
+    counts = [np.unique(labels[task.train], return_counts=True)[1] for task in benchmark.tasks]
+    smallest = min(int(each.min()) for each in counts)
+    if quota > smallest:
+        raise UserError(
+            f"a quota of {quota} examples per class is larger than a class: {benchmark.name} has "
+            f"one of {smallest} in a task"
+        )
+
+
+def check_outputs(net: FlatModel, benchmark: Benchmark, tasks: Sequence[Task]) -> None:
+    """Raise UserError if a network has fewer outputs than there are labels."""
+    largest = max(label for task in tasks for label in task.classes)
+    outputs = net.outputs(benchmark.train.batch(tasks[0].train[:2]).x)
+    if outputs <= largest:
+        raise UserError(
+            f"the network has {outputs} outputs, but {benchmark.name!r} has labels up to "
+            f"{largest}: it needs at least {largest + 1}"
+        )

@@ -1,4 +1,6 @@
-"""Components: objectives and routines, found by name, with their options as dataclass fields.
+"""Components: objectives, terms, routines and memories, found by name.
+
+Their options are dataclass fields.
 
 A component is a dataclass that states its name where it is defined:
 
@@ -25,11 +27,20 @@ from typing import Any, ClassVar, Self, cast
 from twofold.errors import UserError, unknown
 from twofold.options import convert
 
+LATER = "later"
 GIVEN = "_given"  # the attribute with the options that a component was written with
 
 
+def later(default: Any) -> Any:
+    """Return the field of an option that a component got after runs of it were stored.
+
+    The identities of these runs stay as they are.
+    """
+    return dataclasses.field(default=default, metadata={LATER: True})
+
+
 class Component:
-    """The base of objectives and routines, with a name, options and a kind."""
+    """The base of objectives, terms, routines and memories, with a name, options and a kind."""
 
     name: ClassVar[str]
     label: ClassVar[str] = ""  # the name in tables and figures, such as A-GEM (default: `name`)
@@ -74,11 +85,15 @@ class Component:
 
     @classmethod
     def options(cls) -> dict[str, dataclasses.Field[Any]]:
-        """Return the options by name: the dataclass fields that `__init__` takes, in order."""
+        """Return the options by name: the dataclass fields that `__init__` takes, in order.
+
+        Options that are written by name only come last.
+        """
         if not hasattr(cls, "__dataclass_fields__"):  # without the decorator there are no options
             return {}
         fields = dataclasses.fields(cast(Any, cls))
-        return {field.name: field for field in fields if field.init}
+        ordered = sorted(fields, key=lambda field: bool(field.kw_only))
+        return {field.name: field for field in ordered if field.init}
 
     @classmethod
     def named(cls, positional: tuple[Any, ...]) -> dict[str, Any]:
@@ -123,8 +138,16 @@ class Component:
         return dict(vars(self).get(GIVEN, {}))
 
     def explicit(self) -> dict[str, Any]:
-        """Return all options with their values, as a run records them."""
-        return {key: getattr(self, key) for key in self.options()}
+        """Return all options with their values, as a run records them.
+
+        A `later` option is left out while it has its default, as in runs from before it was there.
+        """
+        values = {key: (getattr(self, key), option) for key, option in self.options().items()}
+        return {
+            key: value
+            for key, (value, option) in values.items()
+            if LATER not in option.metadata or value != option.default
+        }
 
     def state(self) -> dict[str, Any]:
         """Return the state between iterations: all attributes except for options and context.

@@ -16,10 +16,9 @@ import torch
 from torch import Tensor
 
 from twofold.benchmarks import Batch, Benchmark
-from twofold.memory import sample
 from twofold.models import FlatModel
 from twofold.objectives.base import cross_entropy
-from twofold.streams import stream
+from twofold.streams import sample, stream
 
 EXAMPLES = 256  # training images of all past tasks, drawn anew for every step
 

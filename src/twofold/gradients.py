@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -10,7 +11,9 @@ from torch import Tensor
 
 from twofold.benchmarks import Batch
 from twofold.models import FlatModel
+from twofold.models.activations import activations
 from twofold.objectives.base import Pass, cross_entropy
+from twofold.terms.base import Addition, Forward
 
 
 class ObjectiveGradient(NamedTuple):
@@ -22,7 +25,9 @@ class ObjectiveGradient(NamedTuple):
     losses: dict[str, Tensor]
 
 
-def objective_gradient(net: FlatModel, passes: list[Pass], apart: bool) -> ObjectiveGradient:
+def objective_gradient(
+    net: FlatModel, passes: list[Pass], apart: bool, additions: Sequence[Addition] = ()
+) -> ObjectiveGradient:
     """Return g, the sum of weight * gradient over all terms, and with `apart` also g_old.
 
     The terms of a pass are forwarded together, so that new and old data share batch-norm
@@ -30,13 +35,18 @@ def objective_gradient(net: FlatModel, passes: list[Pass], apart: bool) -> Objec
     g is bitwise the same as without it. Without batch norm the terms are independent, so each role
     is forwarded alone and nothing is computed twice.
 
+    additions: terms that are added to the objective. They count in g and not in g_old.
+
     With a single pass, the result is stored in `net.gradient`. Copy it to keep it.
     """
     together = net.has_batch_norm or not apart
     g = old = None
+    extra = torch.zeros((), device=net.device)
     values: dict[str, Tensor] = {}
     weights: dict[str, float] = {}
+    examples = 0
     for term in itertools.chain(*passes):
+        examples += len(term.x)
         weights[term.role] = weights.get(term.role, 0.0) + term.weight
     for terms in passes:
         net.gradient.zero_()
@@ -45,25 +55,53 @@ def objective_gradient(net: FlatModel, passes: list[Pass], apart: bool) -> Objec
         groups = [old_terms + new_terms] if together else [old_terms, new_terms]
         for group in filter(None, groups):
             losses: dict[str, Tensor] = {}
-            for term, logits in zip(group, _logits(net, group), strict=True):
+            outputs, added = _forwarded(net, group, examples, additions)
+            for term, logits in zip(group, outputs, strict=True):
                 loss = term.weight * term.loss(logits)
                 losses[term.role] = losses[term.role] + loss if term.role in losses else loss
             for role, loss in losses.items():
                 values[role] = values[role] + loss.detach() if role in values else loss.detach()
             if apart and "old" in losses:
-                shared = len(losses) > 1
+                shared = len(losses) > 1 or added is not None
                 _backward(losses["old"], keep_graph=shared)
                 mean = net.gradient / weights["old"]
                 old = mean if old is None else old.add_(mean)
                 if not shared:
                     continue
                 net.gradient.zero_()  # g is summed in the same order as without g_old
+            if added is not None:
+                losses["added"] = added
+                extra = extra + added.detach()
             _backward(sum(losses.values(), torch.zeros_like(loss)))
         if len(passes) > 1:
             g = net.gradient.clone() if g is None else g.add_(net.gradient)
     means = {role: value / weights[role] for role, value in values.items()}
+    g = net.gradient if g is None else g
+    for addition in additions:
+        pulled = addition.pull(net.values)
+        if pulled is not None:
+            extra = extra + pulled[0]
+            g.add_(pulled[1])
     means["total"] = sum(values.values(), torch.zeros_like(loss))
-    return ObjectiveGradient(net.gradient if g is None else g, old, means)
+    if additions:
+        means["total"] = means["total"] + extra
+    return ObjectiveGradient(g, old, means)
+
+
+def _forwarded(
+    net: FlatModel, terms: Pass, examples: int, additions: Sequence[Addition]
+) -> tuple[list[Tensor], Tensor | None]:
+    """Return the logits of each term's inputs, and what additions add to the loss of the pass."""
+    if not additions:
+        return _logits(net, terms), None
+    with activations(net, any(each.watches for each in additions)) as seen:
+        outputs = _logits(net, terms)
+    x = torch.cat([term.x for term in terms])
+    forward = Forward(x, torch.cat(outputs), seen, len(x) / examples)
+    losses = [loss for loss in (each.loss(forward) for each in additions) if loss is not None]
+    if not losses:
+        return outputs, None
+    return outputs, forward.share * sum(losses[1:], losses[0])
 
 
 def old_weight(passes: list[Pass]) -> float:

@@ -30,6 +30,7 @@ from twofold.models.borrowed import BorrowedModel
 from twofold.objectives import Objective
 from twofold.routines import Needs, Routine, Step
 from twofold.routing import Route, Routed, check_route
+from twofold.terms import Addition
 from twofold.updates import Changes, momentum_of
 
 LOGGED = {name: RECORDED[name] for name in ("projected", "norm_ratio", "unsolved")}
@@ -66,6 +67,8 @@ class How:
         check_route(route, optimizer)
         check_chain(self._chain.routines, max(map(momentum_of, optimizer.param_groups)))
         _check_ranks(model, self._chain.needs)
+        if Needs.CURRENT in self._chain.needs:
+            raise UserError("nmc needs labelled examples of the memory, which a How does not have")
         self._route = route
         self._seed, self._iterations = seed, iterations
         self._net = BorrowedModel(model)
@@ -326,20 +329,24 @@ def _routines(chain: str | Method | Routine) -> list[Routine]:
     if isinstance(chain, str):
         pieces = split_text(chain, "chain", "write gem(gamma=0.5)+clip(1.0)")
         for piece in pieces:
-            if Objective.knows(piece.name):
-                raise _objective_in(chain, piece.name)
+            for kind in (Objective, Addition):
+                if kind.knows(piece.name):
+                    raise _not_a_routine(chain, kind.kind, piece.name)
         pairs = [(Routine.find(piece.name), piece) for piece in pieces]
         return [cls.make(piece.options(cls)) for cls, piece in pairs]
     method = Method.of(chain)
     objective, routines = method.make()
     if not isinstance(chain, Routine) and objective.name != "finetune":  # which `+` implies
-        raise _objective_in(str(chain), objective.name)
+        raise _not_a_routine(str(chain), "objective", objective.name)
+    for term in objective.terms:
+        raise _not_a_routine(str(chain), "term", term.name)
     return routines
 
 
-def _objective_in(chain: str, name: str) -> UserError:
+def _not_a_routine(chain: str, kind: str, name: str) -> UserError:
+    article = "an" if kind == "objective" else "a"
     return UserError(
-        f"chain {chain!r}: {name!r} is an objective, and the loss is yours: leave it out"
+        f"chain {chain!r}: {name!r} is {article} {kind}, and the loss is yours: leave it out"
     )
 
 

@@ -1,6 +1,7 @@
-"""A method: an objective and the routines that follow its gradient.
+"""A method: an objective, the terms added to it, and the routines that follow its gradient.
 
-It is written as text, `er+gem(gamma=0.5)`, or as a value, `Er() + Gem(gamma=0.5)`.
+It is written as text, `er+gem(gamma=0.5)`, or as a value, `Er() + Gem(gamma=0.5)`, in any order.
+Routines act in the order written.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from twofold.options import shown
 if TYPE_CHECKING:
     from twofold.objectives import Objective
     from twofold.routines import Routine
+    from twofold.terms import Addition
 
 Options = dict[str, Any]
 Written = tuple[type[Component], Options]  # a component and the options that were given
@@ -41,14 +43,17 @@ class Method:
 
     objective: Written
     routines: tuple[Written, ...]
+    terms: tuple[Written, ...] = ()
 
     @classmethod
     def of(cls, *parts: object) -> Method:
-        """Combine components and methods. An objective can only be the first."""
+        """Combine components and methods, of which one at most has an objective."""
         written: list[Written] = []
         for part in parts:
             if isinstance(part, Method):
-                written += [part.objective, *part.routines]
+                implied = part.objective == _implied()
+                written += [] if implied else [part.objective]
+                written += [*part.terms, *part.routines]
             elif isinstance(part, Part):
                 written.append((type(part), part.given))
             else:
@@ -62,7 +67,7 @@ class Method:
     def parse(cls, text: str) -> Method:
         """Read `er+gem(gamma=0.5)`; `gem` alone means `finetune+gem`, and `er` means `er+sgd`."""
         pieces = split_text(text)
-        known = [kind(name) for name in ("objective", "routine")]
+        known = [kind(name) for name in ("objective", "routine", "term")]
         written: list[Written] = []
         for place, piece in enumerate(pieces):
             kinds = [each for each in known if each.knows(piece.name)]
@@ -79,20 +84,27 @@ class Method:
 
     @classmethod
     def _ordered(cls, written: list[Written]) -> Method:
-        """Return the method of these components, the objective first and written once."""
+        """Return the method of these components, with one objective and each term once."""
         text = "+".join(component.name for component, _ in written)
-        if written[0][0].kind != "objective":
-            written = [(kind("objective").find(IMPLIED_OBJECTIVE), {}), *written]
-        for component, _ in written[1:]:
-            if component.kind == "objective":
-                raise UserError(
-                    f"method {text!r}: {component.name!r} is an objective, and a method has one, "
-                    "written first"
-                )
-        routines = [each for each in written[1:] if each[0].name != IMPLIED_ROUTINE]
-        for component, options in (written[0], *routines):
+        objectives, terms, routines = (
+            [each for each in written if each[0].kind == name]
+            for name in ("objective", "term", "routine")
+        )
+        if len(objectives) > 1:
+            raise UserError(
+                f"method {text!r}: {objectives[1][0].name!r} is a second objective, and a method "
+                "has one"
+            )
+        names = [component.name for component, _ in terms]
+        for name in names:
+            if names.count(name) > 1:
+                raise UserError(f"method {text!r}: {name} is there twice: leave one out")
+        terms.sort(key=lambda each: each[0].name)  # a sum has no order
+        routines = [each for each in routines if each[0].name != IMPLIED_ROUTINE]
+        objective = objectives[0] if objectives else _implied()
+        for component, options in (objective, *terms, *routines):
             component.make(options)  # this checks the range of options
-        return cls(written[0], tuple(routines))
+        return cls(objective, tuple(routines), tuple(terms))
 
     def __add__(self, other: object) -> Method:
         return Method.of(self, other)
@@ -101,26 +113,37 @@ class Method:
         return self.text()
 
     def make(self, more: Mapping[str, Options] | None = None) -> tuple[Objective, list[Routine]]:
-        """Return new components. `more` has defaults of options by component name."""
-        objective, *routines = (
+        """Return new components; the objective has the terms that are added to it.
+
+        more: defaults of options by component name.
+        """
+        objective, *parts = (
             component.make({**(more or {}).get(component.name, {}), **given})
-            for component, given in (self.objective, *self.routines)
+            for component, given in (self.objective, *self.terms, *self.routines)
         )
-        return cast("Objective", objective), cast("list[Routine]", routines)
+        count = len(self.terms)
+        made = cast("Objective", objective)
+        made.terms = cast("list[Addition]", parts[:count])
+        return made, cast("list[Routine]", parts[count:])
 
     def text(self, more: Mapping[str, Options] | None = None) -> str:
         """Return the shortest text that means the same.
 
         It leaves out options that have their default, from the component or from `more`.
         """
-        parts = [_text(cls, given, more or {}) for cls, given in (self.objective, *self.routines)]
-        if self.routines and parts[0] == IMPLIED_OBJECTIVE:
+        written = (self.objective, *self.terms, *self.routines)
+        parts = [_text(cls, given, more or {}) for cls, given in written]
+        if len(parts) > 1 and parts[0] == IMPLIED_OBJECTIVE:
             parts = parts[1:]
         return "+".join(parts)
 
 
+def _implied() -> Written:
+    return kind("objective").find(IMPLIED_OBJECTIVE), {}
+
+
 def kind(name: str) -> type[Component]:
-    """Return Objective or Routine by name, after importing all components of that kind."""
+    """Return Objective, Addition or Routine by kind, after importing all such components."""
     importlib.import_module(f"twofold.{name}s")
     return Component.kinds[name]
 

@@ -189,6 +189,8 @@ def _truth(value: Any, text: bool) -> bool:
 
 
 def _text(value: Any, text: bool) -> str:
+    if callable(getattr(value, "text", None)):  # a memory as a value: Reservoir(2000)
+        value = value.text()
     if not isinstance(value, str):
         raise TypeError
     return value

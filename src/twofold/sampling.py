@@ -6,11 +6,11 @@ import numpy as np
 
 from twofold.benchmarks import Batch, Benchmark
 from twofold.benchmarks.base import Rows
-from twofold.memory import Memory, sample
+from twofold.memories import Memory
 from twofold.objectives import Draw, Objective
 from twofold.routines import Needs
 from twofold.settings import Settings
-from twofold.streams import stream
+from twofold.streams import sample, stream
 
 
 class Sampler:
@@ -38,17 +38,24 @@ class Sampler:
 
         draw = Draw(task, n, batch(self._current(task, n, rows)))
         replays = self._objective.replays
-        if task == 1 or (replays == "nothing" and not needs & Needs.REPLAY):
+        drawn = Needs.REPLAY & ~(Needs.MEMORY | Needs.CURRENT)  # by this method
+        if task == 1 or (replays == "nothing" and not needs & drawn):
             return draw
-        random = stream(seed, "replay", task, n)
+        random, count = stream(seed, "replay", task, n), self._memory.replay or b
+        parts: list[Rows] = []
         if replays == "each" or Needs.PER_TASK in needs:
-            parts = [part for part in self._memory.draw_each(b, random) if len(part)]
-            pooled = np.concatenate(parts)
-            old = pooled if replays == "each" else sample(pooled, b, random)
+            each = self._memory.draw_each(count, random, task - 1)
+            parts = [part for part in each if len(part)]
             if Needs.PER_TASK in needs:
                 draw.references = [batch(part) for part in parts]
+        if replays == "each":
+            old = np.concatenate(parts)
+        elif parts and not self._memory.current:  # as in the paper's algorithm 3
+            old = sample(np.concatenate(parts), count, random)
         else:
-            old = self._memory.draw(b, random)
+            old = self._memory.draw(count, random)
+        if not len(old):
+            return draw
         if replays != "nothing" or needs & (Needs.OLD | Needs.FROZEN_OLD):
             draw.old = batch(old)
         return draw

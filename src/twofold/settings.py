@@ -87,6 +87,13 @@ class Settings:
         check=_optimizer,
         group=TRAINING,
     )
+    memory: str = option(
+        "",
+        help="what is stored: per-class-task(100) (default), per-class(100), reservoir(2000), "
+        "class-balanced, ring, herding or your own; current=true stores the current task, too, and "
+        "replay=64 sets the replay batch (docs/memories.md)",
+        group=TRAINING,
+    )
     memory_per_class: int = option(
         100,
         help="examples stored per class, or per class and task (100)",

@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 Purpose = Literal[
     "initialisation",
@@ -29,6 +30,7 @@ Purpose = Literal[
     "augmentation",
     "routine",
     "network",
+    "term",
 ]
 
 
@@ -48,3 +50,10 @@ def seeded(random: np.random.Generator, device: torch.device) -> Iterator[None]:
         for gpu in gpus:
             torch.cuda.default_generators[gpu].manual_seed(seed)
         yield
+
+
+def sample(rows: NDArray[np.int64], count: int, random: np.random.Generator) -> NDArray[np.int64]:
+    """Draw `count` distinct rows, or return all rows if there are no more."""
+    if len(rows) <= count:
+        return rows
+    return rows[random.choice(len(rows), count, replace=False, shuffle=False)]

@@ -17,8 +17,7 @@ from twofold.benchmarks import Batch, Benchmark
 from twofold.benchmarks.base import Rows
 from twofold.benchmarks.validation import validating
 from twofold.chain import Chain
-from twofold.choices import Grouping
-from twofold.compatibility import check_method
+from twofold.compatibility import check_method, check_outputs, check_quota
 from twofold.curves import Curves
 from twofold.diagnosis import Diagnosis
 from twofold.errors import UserError
@@ -26,7 +25,7 @@ from twofold.evaluation.continual import Evaluator
 from twofold.evaluation.minima import Minima
 from twofold.evaluation.predictors import Scores
 from twofold.gradients import frozen_gradient, objective_gradient, old_weight
-from twofold.memory import Memory
+from twofold.memories.reading import everything, memory_of
 from twofold.models import FlatModel
 from twofold.models.checks import built
 from twofold.models.flat import load_weights
@@ -37,6 +36,7 @@ from twofold.results import Progress, Result
 from twofold.routines import Needs, Routine, Step
 from twofold.sampling import Sampler
 from twofold.settings import LARGEST, Settings
+from twofold.storing import Storing
 from twofold.streams import seeded, stream
 from twofold.updates import Momentum, TorchUpdate, Update
 
@@ -80,10 +80,11 @@ class Training:
         self.needs = self.chain.needs
         choice = optimizers.read(settings.optimizer)
         self.lr, self.momentum = choice.base(settings.lr, settings.momentum)
+        self.memory = everything() if objective.stores_all else memory_of(settings)
         self._check()
         device = benchmark.train.labels.device
         self.net = initialised(benchmark, settings.seed, device, start_from)
-        self._check_outputs()
+        check_outputs(self.net, benchmark, self.tasks)
         self.update: Update = (
             Momentum(self.net)
             if choice.plain_sgd
@@ -91,9 +92,8 @@ class Training:
         )
         past = len(self.tasks) - 1 if Needs.PER_TASK in self.needs else 0
         self._references = self.net.values.new_empty(past, len(self.net.values))  # G, reused
-        labels = benchmark.train.labels.cpu().numpy()
-        grouping: Grouping = "class-task" if objective.stores_all else settings.memory_grouping
-        self.memory = Memory(labels, settings.memory_per_class, grouping)
+        self.storing = Storing(self.memory, objective, benchmark, self.net)
+        self.storing.start()
         self.evaluator = Evaluator(
             benchmark, self.net, settings.eval_size, settings.seed, settings.eval_precision
         )
@@ -109,6 +109,8 @@ class Training:
             Diagnosis(benchmark, self.net, settings.seed) if settings.diagnose else None
         )
         objective.start(benchmark, self.net, settings.seed)
+        for term in objective.terms:
+            term.start(benchmark, self.net, settings.seed)
         self.chain.start(self.net)
 
     @property
@@ -118,9 +120,9 @@ class Training:
         return self.update.velocity
 
     def _check(self) -> None:
-        scenario, settings = self.benchmark.scenario, self.settings
-        memory = settings.memory_per_class
+        scenario, memory = self.benchmark.scenario, self.memory
         check_method(self.objective, self.routines, scenario, memory, self.momentum)
+        check_quota(self.objective, self.routines, memory, self.benchmark)
         self._check_batch(min(len(task.train) for task in self.tasks))
 
     def _check_batch(self, examples: int) -> None:
@@ -128,15 +130,6 @@ class Training:
             raise UserError(
                 f"batch size {self.settings.batch_size} is larger than a task: "
                 f"{self.benchmark.name} has one of {examples} training examples"
-            )
-
-    def _check_outputs(self) -> None:
-        largest = max(label for task in self.tasks for label in task.classes)
-        outputs = self.net.outputs(self.benchmark.train.batch(self.tasks[0].train[:2]).x)
-        if outputs <= largest:
-            raise UserError(
-                f"the network has {outputs} outputs, but {self.benchmark.name!r} has labels up to "
-                f"{largest}: it needs at least {largest + 1}"
             )
 
     def run(self, every: Callable[[], None] = lambda: None) -> Result:
@@ -163,7 +156,7 @@ class Training:
             if raw is not None:
                 self.raw_task_ends.append(raw.tolist())
             self._hand_over_weights(task)
-            self.memory.add(self.objective.end_task(task, chosen))
+            self._end_task(task, chosen)
             self.task, self.n = task + 1, 0
         return self._result()
 
@@ -188,6 +181,7 @@ class Training:
             "optimizer": self.update.state(),
             "memory": self.memory.state(),
             "objective": self.objective.state(),
+            "terms": [term.state() for term in self.objective.terms],
             "routines": self.chain.state(),
             "curves": self.curves.state(),
             "task_ends": self.task_ends,
@@ -223,6 +217,8 @@ class Training:
         chosen = self._choose(task)
         rows = self.objective.start_task(task, chosen)
         self._check_batch(len(rows))  # an objective may hold examples out
+        for term in self.objective.terms:
+            term.start_task(task)
         self.chain.start_task(task)
         if self._to_restore is not None:
             self._put_back(self._to_restore)
@@ -232,6 +228,13 @@ class Training:
             self.minima = Minima(self.evaluator, task, known)
             self.raw_minima = Minima(self.evaluator, task, raw)
         return chosen, rows
+
+    def _end_task(self, task: int, chosen: list[Rows]) -> None:
+        """Let the objective and the terms look at the network, and store examples of the task."""
+        rows = self.objective.end_task(task, chosen)
+        for term in self.objective.terms:
+            term.end_task(task)
+        self.storing.end_task(task, rows)
 
     def _choose(self, task: int) -> list[Rows]:
         random = stream(self.settings.seed, "memory", task)
@@ -248,6 +251,8 @@ class Training:
             buffer.copy_(old)
         self.update.restore(state["optimizer"])
         self.objective.restore(state["objective"])
+        for term, values in zip(self.objective.terms, state.get("terms", []), strict=True):
+            term.restore(values)
         self.chain.restore(state["routines"])
         self.curves.restore(state["curves"])
         self.task_ends, self.raw_task_ends = state["task_ends"], state["raw_task_ends"]
@@ -264,7 +269,7 @@ class Training:
         # 2. The gradient of the objective.
         apart = Needs.OLD in self.needs and self.objective.replays != "nothing"
         passes = self.objective.passes(draw)
-        g, old, losses = objective_gradient(self.net, passes, apart)
+        g, old, losses = objective_gradient(self.net, passes, apart, self.objective.terms)
         # 3. Reference gradients, and whatever else the routines need.
         own_pass, elsewhere = self._needs_own_pass(draw), Needs.ELSEWHERE in self.needs
         if draw.references or own_pass or elsewhere:
@@ -279,6 +284,8 @@ class Training:
             step.gradient_at = functools.partial(self._gradient_at, draw, passes)
         if Needs.MEMORY in self.needs and task > 1:
             step.memory = functools.partial(self.sampler.remembered, step.random())
+        if Needs.CURRENT in self.needs:
+            step.stored = functools.partial(self.sampler.remembered, step.random())
         if self.diagnosis:
             step.log.update(self.diagnosis.cosine(before, g))
         # 4. Projection, or any other change of the direction and the step by the routines.
@@ -287,6 +294,7 @@ class Training:
         momentum = self.chain.momentum(self.momentum, step)
         # 5. Update: SGD with momentum, which averages projected gradients; or another optimiser.
         self.update.step(direction, g, lr, momentum)
+        self.storing.see(task, draw.new)
         self.chain.after_step(step)
         if self.diagnosis:
             step.log.update(self.diagnosis.after(before))
@@ -319,7 +327,8 @@ class Training:
         """
         place = draw.task, draw.iteration
         with self.net.using(values, self.net.buffers()), self._network_draws(*place):
-            return objective_gradient(self.net, passes, apart=False).g
+            terms = self.objective.terms
+            return objective_gradient(self.net, passes, apart=False, additions=terms).g
 
     def _network_draws(self, task: int, n: int) -> AbstractContextManager[None]:
         """Seed the network's own draws in an iteration, such as dropout."""

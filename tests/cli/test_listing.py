@@ -7,8 +7,11 @@ from pathlib import Path
 
 from helpers.commandline import Command
 
+from twofold.component import plain
+from twofold.memories import Memory
 from twofold.objectives import Objective
 from twofold.routines import Routine
+from twofold.terms import Addition
 
 
 def test_list_names_everything_with_options(twofold: Command) -> None:
@@ -16,14 +19,14 @@ def test_list_names_everything_with_options(twofold: Command) -> None:
     assert (result.code, result.err) == (0, "")
     for name in ("rotated-mnist", "domain-cifar100", "split-cifar100", "split-mini-imagenet"):
         assert re.search(rf"^ +{name} +\S", result.out, re.MULTILINE), name
-    for kind in (Objective, Routine):
+    for kind in (Objective, Addition, Routine, Memory):
         for name, component in kind.known.items():
             described = re.search(
                 rf"^ +{name} +(\S.*\n(?: {{4}}\w+=.*\n)*)", result.out, re.MULTILINE
             )
             assert described, name
             for option, field in component.options().items():
-                value = "none" if field.default is None else field.default
+                value = plain(field.default)
                 assert f"{option}={value}" in described[1], (name, option)
 
 

@@ -290,6 +290,7 @@ DIFFERENT = {  # a value of each option that is not the one of a plain run
     "tasks": 2,
     "momentum": 0.5,
     "optimizer": "adam",
+    "memory": "reservoir(500,replay=64)",
     "memory_per_class": 7,
     "memory_grouping": "class",
     "eval_schedule": "every:7",

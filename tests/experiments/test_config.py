@@ -196,6 +196,7 @@ DIFFERENT = {
     "eval_size": 500,
     "eval_precision": "bf16",
     "diagnose": True,
+    "memory": "reservoir(500)",
     "memory_per_class": 50,
     "memory_grouping": "class",
     "whitening": "published",

@@ -74,7 +74,7 @@ def test_the_images_are_those_that_training_forwards(method: str, batch_norm: bo
     training = Training(benchmark, *Method.parse(method).make(), settings)
     for task in (1, 2):
         chosen, _ = training._start_task(task)
-        training.memory.add(training.objective.end_task(task, chosen))
+        training._end_task(task, chosen)
     _, rows = training._start_task(3)
     records: list[int] = []
     training.net.module.register_forward_hook(lambda net, x, out: records.append(len(x[0])))

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from helpers.benchmarks import domain_benchmark
 from twofold import How, Watch
-from twofold.memory import Memory
+from twofold.memories import PerClassTask
 from twofold.method import Method
 from twofold.routines.base import needs_of
 from twofold.sampling import Sampler
@@ -51,7 +51,8 @@ class Script:
         self.apart = apart  # whether replayed and new data have a backward pass each
         self.retain = apart or retain  # whether the graph is there at the step
         objective, routines = Method.parse(f"er+{chain}").make()
-        self.storage = Memory(self.benchmark.train.labels.numpy(), SETTINGS.memory_per_class)
+        self.storage = PerClassTask(SETTINGS.memory_per_class)
+        self.storage.start(self.benchmark.train.labels.numpy())
         needs = needs_of(routines)
         self.sampler = Sampler(self.benchmark, objective, needs, self.storage, SETTINGS)
         self.how.references(self.reference)
@@ -105,5 +106,5 @@ class Script:
                 self.weights.append(everything(self.model))
                 with self.how.evaluated():
                     self.evaluated.append(everything(self.model))
-            self.storage.add(torch.cat([torch.from_numpy(c) for c in chosen]).numpy())
+            self.storage.add(task, torch.cat([torch.from_numpy(c) for c in chosen]).numpy())
         return self

@@ -13,7 +13,15 @@ from twofold.objectives import Draw, Objective, Term
 from twofold.objectives.base import cross_entropy
 
 OBJECTIVES = sorted(Objective.known)
-LABELS = {"bic": "BiC", "der": "DER", "er": "ER", "finetune": "Finetune", "joint": "Joint"}
+LABELS = {
+    "bic": "BiC",
+    "der": "DER",
+    "derpp": "DER++",
+    "er": "ER",
+    "er-ace": "ER-ACE",
+    "finetune": "Finetune",
+    "joint": "Joint",
+}
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)

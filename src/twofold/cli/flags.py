@@ -68,7 +68,12 @@ def _metavar(option: Option) -> str:
 
 
 def _reader(option: Option) -> Callable[[str], list[Any]]:
-    return lambda text: [option.value(word.strip(), text=True) for word in text.split(",")]
+    return lambda text: [option.value(word.strip(), text=True) for word in _words(text)]
+
+
+def _words(text: str) -> list[str]:
+    """Split a list at its commas. Those in brackets separate options of one value."""
+    return re.split(r",(?![^(]*\))", text)
 
 
 def given(args: argparse.Namespace, known: Iterable[Option]) -> dict[str, Any]:
@@ -97,7 +102,7 @@ def given_filters(args: argparse.Namespace, known: Iterable[Option]) -> dict[str
 
 def one_method(text: str) -> str:
     """Return the text of one method. A comma separates its options, so it cannot end it."""
-    methods = re.split(r",(?![^(]*\))", text)
+    methods = _words(text)
     if len(methods) > 1:
         right = repeated("--method", [method.strip() for method in methods])
         raise UserError(f"--method takes one method: write {right}")

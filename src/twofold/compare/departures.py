@@ -93,7 +93,9 @@ def _values(config: Config, departure: Departure) -> set[Any]:
 
 
 def _has_a_quota(config: Config) -> bool:
-    """Return whether the method has a memory that does not keep everything."""
+    """Return whether the method has a memory with such a quota."""
+    if config.memory:
+        return False
     try:
         objective, routines = config.make_components()
     except UserError:  # a component that is not available here

@@ -13,6 +13,7 @@ from twofold.evaluation.schedule import Schedule
 from twofold.experiments.config import Config
 from twofold.experiments.runs import Run
 from twofold.statistics import mean_and_error
+from twofold.terms import Addition
 
 
 @dataclass(frozen=True)
@@ -126,14 +127,17 @@ def paired_differences(one: Group, other: Group, metric: str) -> dict[int, float
 
 
 def what_and_how(config: Config) -> tuple[str, str]:
-    """Return the objective and the routines, as in the method's text."""
+    """Return the objective with its terms, and the routines, as in the method's text."""
     objective = config.components[0][0]
     match = re.fullmatch(rf"({re.escape(objective)}(?:\(.*?\))?)(?:\+(.*))?", config.method)
     if match is None and len(config.components) == 1:  # a name of the user's own
         return config.method, "sgd"
     if match is None:  # gem is finetune+gem
         return objective, config.method
-    return match[1], match[2] or "sgd"
+    pieces = re.findall(r"[^+(]+(?:\([^)]*\))?", match[2] or "")
+    terms = [piece for piece in pieces if Addition.knows(piece.partition("(")[0])]
+    how = [piece for piece in pieces if piece not in terms]
+    return "+".join([match[1], *terms]), "+".join(how) or "sgd"
 
 
 def _entry(run: Run, metric: str) -> Any:

@@ -15,6 +15,7 @@ from twofold.experiments.config import Config
 from twofold.experiments.naming import name_of
 from twofold.method import Method
 from twofold.objectives import Objective
+from twofold.terms import Addition
 
 
 class Pair(NamedTuple):
@@ -71,16 +72,17 @@ def _fitness(pair: Pair) -> tuple[object, ...]:
 
 
 def with_routines(shelf: Shelf) -> list[Group]:
-    return [group for group in shelf.groups() if len(group.config.components) > 1]
+    return [group for group in shelf.groups() if group.config.how]
 
 
 def plain_config(config: Config) -> Config:
     """Return the same without routines, with all options: the profile's defaults may differ."""
-    (name, options), text = config.components[0], what_and_how(config)[0]
+    ((name, options), *terms), text = config.what, what_and_how(config)[0]
     if Objective.knows(name):
-        method = Method((Objective.find(name), options), ())
+        added = tuple((Addition.find(term), own) for term, own in terms)
+        method = Method((Objective.find(name), options), (), added)
         text = name_of(method, config.benchmark, config.profile)
-    return dataclasses.replace(config, method=text, components=config.components[:1])
+    return dataclasses.replace(config, method=text, components=config.what)
 
 
 def chosen(found: Sequence[Pair], all_settings: bool) -> list[Pair]:

@@ -27,6 +27,7 @@ from twofold.objectives import Objective
 from twofold.options import options
 from twofold.routines import Routine
 from twofold.statistics import mean_and_error
+from twofold.terms import Addition
 from twofold.text import stated
 
 SMALLER = tuple(name for name, each in options(Config).items() if each.reduces)
@@ -294,11 +295,12 @@ def _under(run: Run, profile: str) -> Run | None:
     config = run.config
     if config.profile == profile:
         return run
-    (objective, options), *routines = config.components
+    (objective, options), *terms = config.what
     try:
         method = Method(
             (Objective.find(objective), options),
-            tuple((Routine.find(name), given) for name, given in routines),
+            tuple((Routine.find(name), given) for name, given in config.how),
+            tuple((Addition.find(name), given) for name, given in terms),
         )
     except UserError:  # a component that is not available here
         return None

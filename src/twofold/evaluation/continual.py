@@ -16,9 +16,8 @@ from twofold.benchmarks import Batch, Benchmark
 from twofold.benchmarks.base import Rows
 from twofold.choices import Precision
 from twofold.evaluation.predictors import Audit, Checked, Predictor, Scores, exact, rounded, times
-from twofold.memory import sample
 from twofold.models import FlatModel
-from twofold.streams import stream
+from twofold.streams import sample, stream
 
 Compared = list[tuple[Tensor, Tensor]]  # quick and sure predictions
 

@@ -22,9 +22,8 @@ from torch.utils.data import (
 )
 
 from twofold.errors import UserError
-from twofold.memory import sample
 from twofold.options import shown
-from twofold.streams import stream
+from twofold.streams import sample, stream
 
 WHOLE = 1000  # examples at once, where a whole test set is evaluated
 DIGESTED = 100  # examples of a Dataset that decide its digest: reading all may take minutes

@@ -24,12 +24,16 @@ from twofold.experiments import profiles
 from twofold.experiments.digests import benchmark_digest, code_of
 from twofold.experiments.options import Options, Request, What
 from twofold.experiments.start import Start
+from twofold.memories import Memory
+from twofold.memories.reading import memory_of, quotas
+from twofold.memories.reading import read as read_memory
 from twofold.method import Method
 from twofold.objectives import Objective
 from twofold.options import Option, given_options, keywords_of, option, options
 from twofold.own_modules import imported
 from twofold.routines import Routine
-from twofold.settings import SEED
+from twofold.settings import SEED, Settings
+from twofold.terms import Addition
 
 LONGEST_NAME = 200  # of a folder, before the identity; file systems take 255
 UNSTATED: dict[str, Any] = {"lr": 0.0, "batch_size": 0}  # of a loop that is not twofold's
@@ -45,7 +49,7 @@ def usual_seeds(count: int) -> list[int]:
 class Config(Request):
     """One run, complete. Use `configure`, which fills in what is not given and checks it."""
 
-    components: list[tuple[str, dict[str, Any]]]  # objective, routines: all options, as in force
+    components: list[tuple[str, dict[str, Any]]]  # objective, terms, routines: options in force
     own: str = option("", help="digest of a benchmark of your own tensors", flag=None)
     start_digest: str = option("", help="digest of the weights to start from", flag=None)
     digests: list[str] = option(
@@ -73,9 +77,20 @@ class Config(Request):
 
     def make_components(self) -> tuple[Objective, list[Routine]]:
         """Return fresh components."""
-        (objective, given), *rest = self.components
-        routines = [Routine.find(name).make(values) for name, values in rest]
-        return Objective.find(objective).make(given), routines
+        (name, given), *terms = self.what
+        objective = Objective.find(name).make(given)
+        objective.terms = [Addition.find(term).make(own) for term, own in terms]
+        return objective, [Routine.find(name).make(own) for name, own in self.how]
+
+    @property
+    def what(self) -> list[tuple[str, dict[str, Any]]]:
+        """The objective, and the terms that are added to it."""
+        return [self.components[0], *(each for each in self.components[1:] if _is_term(each[0]))]
+
+    @property
+    def how(self) -> list[tuple[str, dict[str, Any]]]:
+        """The routines."""
+        return [each for each in self.components[1:] if not _is_term(each[0])]
 
     def decisive(self) -> dict[str, Any]:
         """Return all that decides the result, except for the plugins' texts."""
@@ -140,6 +155,10 @@ class Config(Request):
         name = f"{self.benchmark}-{self.mode}-{self.method}-{self.profile}-{self.seed}"
         plain = re.sub(r"^\.|[^A-Za-z0-9+=.,()-]", "_", name)
         return f"{plain[:LONGEST_NAME]}-{self.identity(brought)}"
+
+
+def _is_term(name: str) -> bool:
+    return Addition.knows(name)
 
 
 def _seed_words(seeds: Sequence[int]) -> list[str]:
@@ -222,15 +241,20 @@ def configure(benchmark: str | Benchmark, method: str | Method | Component, **gi
     settings |= recipe.defaults(settings["mode"], objective.name, objective.lr)
     settings |= defaults.settings
     settings |= _optimizer_settings(settings | chosen, chosen)
+    settings |= _memory_settings(settings, chosen, objective)
     start = Start.read(settings["start_from"])
-    needed = _needed(plugins, recipe, parsed)
+    memory = memory_of(Settings(**{name: settings[name] for name in options(Settings)}))
+    needed = _needed(plugins, recipe, parsed, memory)
     settings |= {"plugins": needed, "start_from": start.name}
     objective, routines = parsed.make(defaults.components)
-    digests = code_of(recipe, [type(part) for part in (objective, *routines)], needed)
+    parts = (objective, *objective.terms, *routines, memory)
+    digests = code_of(recipe, [type(part) for part in parts], needed)
     config = Config(
         benchmark=recipe.name,
         method=parsed.text(defaults.components),
-        components=[(part.name, part.explicit()) for part in (objective, *routines)],
+        components=[
+            (part.name, part.explicit()) for part in (objective, *objective.terms, *routines)
+        ],
         own=own_benchmarks.add(benchmark) if isinstance(benchmark, Benchmark) else "",
         start_digest=start.digest,
         digests=digests,
@@ -252,6 +276,34 @@ def _optimizer_settings(settings: dict[str, Any], chosen: dict[str, Any]) -> dic
     merged = defaults | chosen | {"optimizer": str(choice.settled())}
     choice.check_momentum((settings | merged)["momentum"])
     return merged
+
+
+def _memory_settings(
+    settings: dict[str, Any], chosen: dict[str, Any], objective: Objective
+) -> dict[str, Any]:
+    """Return the options of the memory, in one form for one memory.
+
+    The paper's memory is described by its quota and grouping, as it was before there were others.
+    """
+    known = options(Options)
+    usual = {name: known[name].default for name in ("memory_per_class", "memory_grouping")}
+    given = settings["memory"]
+    if not given and not objective.needs_current:
+        return {}
+    if given:
+        for name, default in usual.items():
+            if chosen.get(name, default) != default:
+                raise UserError(
+                    f"the memory is set twice: {given!r}, and {known[name].words} {chosen[name]}"
+                )
+        memory = read_memory(given)
+    else:
+        own = {name: settings[name] for name in usual}
+        memory = memory_of(Settings(**own))
+        memory = dataclasses.replace(memory, current=True)
+    return (
+        {"memory": "", **same} if (same := quotas(memory)) else {"memory": memory.text(), **usual}
+    )
 
 
 def _imported(plugins: Sequence[str]) -> list[str]:
@@ -280,8 +332,8 @@ def _checked(config: Config, recipe: Benchmark | type[Recipe]) -> Config:
         iterations = None if iterations >= recipe.offline_iterations else iterations
     _check_device(config.device)
     objective, routines = config.make_components()
-    memory, momentum = config.memory_per_class, config.momentum
-    check_method(objective, routines, recipe.scenario, memory, momentum)
+    memory = memory_of(config)
+    check_method(objective, routines, recipe.scenario, memory, config.momentum)
     return dataclasses.replace(
         config,
         tasks=None if tasks == available else tasks,
@@ -290,16 +342,18 @@ def _checked(config: Config, recipe: Benchmark | type[Recipe]) -> Config:
     )
 
 
-def _needed(plugins: Sequence[str], recipe: Benchmark | type[Recipe], method: Method) -> list[str]:
+def _needed(
+    plugins: Sequence[str], recipe: Benchmark | type[Recipe], method: Method, memory: Memory
+) -> list[str]:
     """Return the plugins that define a component of this run, and those that define none.
 
     A plugin that defines no component may have side effects.
     """
-    parts: list[type] = [recipe if isinstance(recipe, type) else type(recipe)]
-    parts += [part for part, _ in (method.objective, *method.routines)]
+    parts: list[type] = [recipe if isinstance(recipe, type) else type(recipe), type(memory)]
+    parts += [part for part, _ in (method.objective, *method.terms, *method.routines)]
     used = {base.__module__ for part in parts for base in part.__mro__}
-    known = (*Recipe.known.values(), *Objective.known.values(), *Routine.known.values())
-    defining = {part.__module__ for part in known}
+    kinds: list[Any] = [Recipe, *Component.kinds.values()]
+    defining = {part.__module__ for each in kinds for part in each.known.values()}
     modules = {plugin: {module_of(plugin), *imported(Path(plugin))} for plugin in plugins}
     return [p for p in plugins if modules[p] & used or module_of(p) not in defining]
 

@@ -27,6 +27,7 @@ from twofold.experiments.digests import with_data
 from twofold.experiments.execution import one_thread
 from twofold.experiments.store import Store
 from twofold.gradients import objective_gradient
+from twofold.memories.reading import memory_of
 from twofold.models import FlatModel
 from twofold.models.inference import Inference
 from twofold.objectives.base import Objective, Term, cross_entropy
@@ -52,11 +53,18 @@ def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
     checks = iterations - evaluations if config.schedule.exact_min else 0
     # If a routine has different weights evaluated, the trained ones are evaluated as well.
     times = 2 if any(routine.overrides("evaluated") for routine in routines) else 1
-    total = Load()
+    memory, total = memory_of(config), Load()
+    share = memory.share(sizes.classes * (recipe.tasks if recipe.scenario == "class" else 1))
+    # A memory may set the size of the replay batch.
+    more = (memory.replay or config.batch_size) - config.batch_size
     for task in range(1, (config.tasks or recipe.tasks) + 1):
         total += iteration(objective, routines, task, config.batch_size, batch_norm) * iterations
+        if task > 1 and objective.replays == "total":
+            total += Load(images=more * iterations)
         images = Load(evaluated=task * min(config.eval_size, sizes.test))
-        images += objective.evaluation_cost(task, sizes.classes, config.memory_per_class)
+        images += objective.evaluation_cost(task, sizes.classes, share)
+        for routine in routines:
+            images += routine.evaluation_cost()
         checked = Load(evaluated=CHECKED * (task - 1) * min(config.eval_size, sizes.test))
         at_end = Load(evaluated=task * sizes.test)  # all test images
         total += (images * evaluations + checked * checks + at_end) * times
@@ -74,6 +82,8 @@ def iteration(
         total += _reference_load(objective, needs, cost, past, b, batch_norm)
     for routine in routines:
         total += routine.cost(task)
+    for term in objective.terms:
+        total += term.cost(task, cost.images)
     return total + objective.further_cost(task, b)
 
 

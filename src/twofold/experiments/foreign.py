@@ -68,7 +68,7 @@ def components_of(method: str) -> list[tuple[str, dict[str, Any]]]:
     """Return the parts of a method's text; a text that is no method is one part."""
     try:
         objective, routines = Method.parse(method).make()
-        return [(part.name, part.explicit()) for part in (objective, *routines)]
+        return [(part.name, part.explicit()) for part in (objective, *objective.terms, *routines)]
     except UserError:
         pass
     try:

@@ -20,6 +20,7 @@ from twofold.objectives import Objective
 from twofold.options import options
 from twofold.routines import Routine
 from twofold.settings import LARGEST
+from twofold.terms import Addition
 
 CONFIG, SUMMARY = "config.json", "summary.json"
 Entry = Callable[[Any, str], object]  # a check of an entry, given its name
@@ -115,7 +116,7 @@ def _check_method(config: Config) -> None:
 
 
 def _is_known(name: str) -> bool:
-    return Objective.knows(name) or Routine.knows(name)
+    return any(kind.knows(name) for kind in (Objective, Addition, Routine))
 
 
 def _says(text: str, value: Any) -> bool:

@@ -213,13 +213,13 @@ def _declaring(study: Study, said: Any) -> Study:
 
 
 def _routines(point: Point) -> int:
-    return len(point.config.components) - 1
+    return len(point.config.how)
 
 
 def _without_routines(point: Point) -> tuple[Any, Options]:
-    """Return the objective of a point, and its options except for the method."""
+    """Return the objective and the terms of a point, and its options except for the method."""
     others = {name: value for name, value in point.options.items() if name != "method"}
-    return point.config.components[0], others
+    return point.config.what, others
 
 
 def _margins(said: Options) -> dict[str, float]:

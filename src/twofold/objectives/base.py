@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -17,6 +18,7 @@ from twofold.choices import Mode, Scenario
 from twofold.cost import Load
 from twofold.method import Part
 from twofold.models import FlatModel
+from twofold.terms.base import Addition
 
 Loss = Callable[[Tensor], Tensor]  # from logits to their mean loss
 
@@ -47,9 +49,19 @@ class Draw:
     references: list[Batch] = field(default_factory=list)  # one per past task
 
 
-def cross_entropy(y: Tensor) -> Loss:
-    """Return the mean cross-entropy to the labels y, as a function of the logits."""
-    return partial(F.cross_entropy, target=y)
+def cross_entropy(y: Tensor, classes: Tensor | None = None) -> Loss:
+    """Return the mean cross-entropy to the labels y, as a function of the logits.
+
+    classes: the classes that the softmax is over (default: all outputs).
+    """
+    if classes is None:
+        return partial(F.cross_entropy, target=y)
+
+    def loss(logits: Tensor) -> Tensor:
+        others = torch.full_like(logits, -torch.inf)
+        return F.cross_entropy(others.index_copy(1, classes, logits[:, classes]), y)
+
+    return loss
 
 
 class Objective(Part, kind="objective"):
@@ -58,25 +70,36 @@ class Objective(Part, kind="objective"):
     replays: the kind of replay batch. `nothing`: none; `total`: b examples of all past tasks
         together; `each`: b examples of each past task.
     stores_all: whether the memory stores every training example, without a limit.
+    needs_current: whether the memory must hold examples of the task being learned.
     lr: the default learning rate per mode; a benchmark may have tuned ones.
     """
 
     replays: ClassVar[Literal["nothing", "total", "each"]] = "nothing"
     stores_all: ClassVar[bool] = False
+    needs_current: ClassVar[bool] = False
     lr: ClassVar[Mapping[Mode, float]] = {"offline": 0.1, "online": 0.01}
 
     # Set by `start`.
-    context = ("benchmark", "net", "seed")
+    context = ("benchmark", "net", "seed", "terms")
+    terms: Sequence[Addition] = ()  # what a method adds to the loss
     benchmark: Benchmark
     net: FlatModel
     seed: int
 
     def check(self, scenario: Scenario, memory_per_class: int) -> None:
-        """Raise UserError if this objective can't be used in such a setting."""
+        """Raise UserError if this objective can't be used in such a setting.
+
+        memory_per_class: how many examples of a class the memory holds at most.
+        """
 
     def start(self, benchmark: Benchmark, net: FlatModel, seed: int) -> None:
         """Prepare for a run, once before the first task."""
         self.benchmark, self.net, self.seed = benchmark, net, seed
+
+    def classes_until(self, task: int) -> Tensor:
+        """Return the classes of all tasks up to this one, as an index of the outputs."""
+        classes = {c for each in self.benchmark.tasks[:task] for c in each.classes}
+        return torch.tensor(sorted(classes), dtype=torch.long, device=self.net.device)
 
     def held_out(self, chosen: list[Rows]) -> Rows:
         """Return the rows of a task that are stored at its end but not trained on."""
@@ -87,8 +110,14 @@ class Objective(Part, kind="objective"):
         return self.benchmark.tasks[task - 1].train
 
     def end_task(self, task: int, chosen: list[Rows]) -> Rows:
-        """Return the rows to store of the task that has ended."""
+        """Return the rows to store of the task that has ended.
+
+        They count for memories that choose at the start of a task, such as the paper's.
+        """
         return np.concatenate(chosen)
+
+    def store(self, rows: Rows) -> None:
+        """Note what is to be known later of rows that enter the memory, such as their logits."""
 
     def augmented(self, batch: Batch, random: np.random.Generator) -> Batch:
         """Return a batch as the network sees it in training."""

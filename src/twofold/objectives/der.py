@@ -2,10 +2,11 @@
 
 The paper's appendix B:  L = L_c + alpha E_{(x,z) in memory} ||z - h(x)||^2.
 
-Here z are the logits at the time of storing, which is the end of the example's task. L_c is the
-cross-entropy on the new task, as in the original and in the authors' code. (The appendix refers to
-an L_c that includes replayed examples, but also states that the memory holds logits instead of
-labels.) DER++ adds beta CE(memory).
+Here z are the logits at the time of storing. With the paper's memory this is the end of the
+example's task, and with a memory that holds the current task it is the iteration that showed it.
+L_c is the cross-entropy on the new task, as in the original and in the authors' code. (The appendix
+refers to an L_c that includes replayed examples, but also states that the memory holds logits
+instead of labels.) DER++ adds beta CE(memory).
 """
 
 from __future__ import annotations
@@ -47,19 +48,17 @@ class Der(Augmenting, name="der"):
     lr: ClassVar[Mapping[Mode, float]] = {"offline": 0.01, "online": 0.01}
 
     def __post_init__(self) -> None:
-        require(self.alpha >= 0, f"der's alpha must be at least 0, not {self.alpha}")
-        require(self.beta >= 0, f"der's beta must be at least 0, not {self.beta}")
+        require(self.alpha >= 0, f"{self.name}'s alpha must be at least 0, not {self.alpha}")
+        require(self.beta >= 0, f"{self.name}'s beta must be at least 0, not {self.beta}")
 
-    def end_task(self, task: int, chosen: list[Rows]) -> Rows:
-        rows = super().end_task(task, chosen)
+    def store(self, rows: Rows) -> None:
         with self.net.evaluating():
             logits = [self.net(self.benchmark.train.batch(part).x) for part in _chunks(rows)]
-        if task == 1:  # the number of outputs is known only now
+        if not hasattr(self, "_logits"):  # the number of outputs is known only now
             self._logits = torch.zeros(
                 len(self.benchmark.train), logits[0].shape[1], device=logits[0].device
             )
         self._logits[torch.as_tensor(rows, device=self._logits.device)] = torch.cat(logits)
-        return rows
 
     def passes(self, draw: Draw) -> list[Pass]:
         new = Term("new", 1.0, draw.new.x, cross_entropy(draw.new.y))

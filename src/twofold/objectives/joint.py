@@ -10,9 +10,8 @@ from torch import Tensor
 
 from twofold.benchmarks.base import Rows
 from twofold.component import require
-from twofold.memory import sample
 from twofold.objectives.base import Draw, Objective, Pass, Role, Term, cross_entropy
-from twofold.streams import stream
+from twofold.streams import sample, stream
 
 
 @dataclass

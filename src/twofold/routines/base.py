@@ -34,8 +34,9 @@ class Needs(Flag):
     PER_TASK = auto()  # G, one reference gradient per past task, batch norm frozen
     MEMORY = auto()  # examples of the memory
     ELSEWHERE = auto()  # the objective's gradient at different weights
+    CURRENT = auto()  # examples of a memory that holds the current task as well
 
-    REPLAY = OLD | FROZEN_OLD | PER_TASK | MEMORY  # all that need a memory
+    REPLAY = OLD | FROZEN_OLD | PER_TASK | MEMORY | CURRENT  # all that need a memory
 
 
 @dataclass
@@ -58,6 +59,8 @@ class Step:
     iterations: int | None = None  # of the whole task, if that is known
     # For Needs.MEMORY, a function that draws this many examples; None in task 1.
     memory: Callable[[int], Batch] | None = None
+    # For Needs.CURRENT, a function that draws this many examples, in every task.
+    stored: Callable[[int], Batch] | None = None
     # For Needs.ELSEWHERE, a function that returns the gradient at given weights, on the same data.
     gradient_at: Callable[[Tensor], Tensor] | None = None
     # The share w_o in g = g_n + w_o g_old; 0 if the objective has no old data, None if unknown.
@@ -122,6 +125,10 @@ class Routine(Part, kind="routine"):
 
     def cost(self, task: int) -> Load:
         """Return the load of an iteration in addition to what `asks` implies."""
+        return Load()
+
+    def evaluation_cost(self) -> Load:
+        """Return the load of an evaluation in addition to the test images."""
         return Load()
 
     def check(self, before: Sequence[Routine], momentum: float) -> None:

@@ -132,7 +132,7 @@ def test_the_trajectories_try_every_routine_that_the_package_brings() -> None:
         own = [c for c in configs if c.components[0][0] == objective]
         tried = {name for config in own for name, _ in config.components[1:]}
         schedules = {"cosine", "step"}  # within every task, so not for what a switch does
-        assert {*tried, "sgd", *schedules} >= shipped
+        assert {*tried, "sgd", "nmc", *schedules} >= shipped  # nmc needs a different memory
         assert {c.mode for c in own} == {"offline", "online"}
     main = {(c.lr, c.batch_size, c.mode) for c in runs_of("main") if c.benchmark == "rotated-mnist"}
     assert {(c.lr, c.batch_size, c.mode) for c in configs} == main

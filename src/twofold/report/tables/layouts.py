@@ -18,6 +18,7 @@ from twofold.evaluation.measures import MEASURES
 from twofold.experiments import studies
 from twofold.objectives import Objective
 from twofold.routines import Routine
+from twofold.terms import Addition
 
 SIGNS = {"upper bound": "≤", "lower bound": "≥", "approximate": "≈", "unaffected": ""}
 
@@ -115,7 +116,11 @@ def label_of(method: str, labels: Mapping[str, str] | None = None) -> str:
 
 
 def _label(part: str, labels: Mapping[str, str]) -> str:
-    kinds: list[Mapping[str, type[Component]]] = [Objective.known, Routine.known]
+    kinds: list[Mapping[str, type[Component]]] = [
+        Objective.known,
+        Addition.known,
+        Routine.known,
+    ]
     texts = [getattr(kind[part], "label", "") for kind in kinds if part in kind]
     return next(filter(None, texts), labels.get(part, part))
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twofold.benchmarks import Task
-from twofold.memory import Memory, sample
-from twofold.streams import stream
+from twofold.memories import Memory, PerClass, PerClassTask
+from twofold.streams import sample, stream
 
 NONE = np.empty(0, np.int64)
 
@@ -28,10 +28,17 @@ def tasks_and_labels(tasks: int, classes: int, each: int, shared: bool):
     return sequence, labels
 
 
-def filled(tasks: list[Task], labels: np.ndarray, seed: int = 0, **options) -> Memory:
-    memory = Memory(labels, **options)
+def started(memory: Memory, labels: np.ndarray) -> Memory:
+    memory.start(labels)
+    return memory
+
+
+def filled(
+    tasks: list[Task], labels: np.ndarray, seed: int = 0, cls=PerClassTask, **options
+) -> Memory:
+    memory = started(cls(**options), labels)
     for k, task in enumerate(tasks):
-        memory.add(np.concatenate(memory.choose(task, stream(seed, "memory", k + 1))))
+        memory.add(k + 1, np.concatenate(memory.choose(task, stream(seed, "memory", k + 1))))
     return memory
 
 
@@ -65,7 +72,7 @@ def test_grouped_by_class_the_quota_is_over_all_tasks(
     seed, tasks, classes, each, per_class, shared
 ):
     sequence, labels = tasks_and_labels(tasks, classes, each, shared)
-    memory = filled(sequence, labels, seed, per_class=per_class, grouping="class")
+    memory = filled(sequence, labels, seed, per_class=per_class, cls=PerClass)
     stored = np.concatenate(memory.parts)
     assert len(set(stored)) == len(stored) == len(memory)
     available = each * (tasks if shared else 1)
@@ -78,7 +85,7 @@ def test_grouped_by_class_the_quota_is_over_all_tasks(
 def test_groupings_agree_where_tasks_share_no_class():
     sequence, labels = tasks_and_labels(3, 4, 10, shared=False)
     one = filled(sequence, labels, per_class=5)
-    other = filled(sequence, labels, per_class=5, grouping="class")
+    other = filled(sequence, labels, per_class=5, cls=PerClass)
     for a, b in zip(one.parts, other.parts, strict=True):
         assert set(a) == set(b)
 
@@ -86,9 +93,9 @@ def test_groupings_agree_where_tasks_share_no_class():
 def test_grouped_by_class_old_tasks_give_way_evenly():
     """A reservoir: after k equal tasks, a k-th of the memory is of each."""
     sequence, labels = tasks_and_labels(3, 10, 500, shared=True)
-    memory = Memory(labels, per_class=100, grouping="class")
+    memory = started(PerClass(100), labels)
     for k, task in enumerate(sequence):
-        memory.add(np.concatenate(memory.choose(task, stream(0, "memory", k + 1))))
+        memory.add(k + 1, np.concatenate(memory.choose(task, stream(0, "memory", k + 1))))
         assert len(memory) == 1000
         assert len(memory.parts[0]) == pytest.approx(1000 / (k + 1), abs=0 if k == 0 else 60)
     assert [len(part) for part in memory.parts] == pytest.approx([333, 333, 333], abs=60)
@@ -96,10 +103,10 @@ def test_grouped_by_class_old_tasks_give_way_evenly():
 
 def test_what_a_reservoir_has_dropped_does_not_come_back():
     sequence, labels = tasks_and_labels(3, 5, 50, shared=True)
-    memory = Memory(labels, per_class=20, grouping="class")
+    memory = started(PerClass(20), labels)
     before: set[int] = set()
     for k, task in enumerate(sequence):
-        memory.add(np.concatenate(memory.choose(task, stream(0, "memory", k + 1))))
+        memory.add(k + 1, np.concatenate(memory.choose(task, stream(0, "memory", k + 1))))
         assert {int(row) for part in memory.parts[:k] for row in part} <= before or k == 0
         before = {int(row) for part in memory.parts for row in part}
 
@@ -125,7 +132,7 @@ def test_a_smaller_quota_keeps_a_part_of_a_larger_ones():
 
 def test_chosen_examples_come_class_by_class():
     sequence, labels = tasks_and_labels(2, 3, 20, shared=False)
-    chosen = Memory(labels, per_class=4).choose(sequence[1], stream(0, "memory", 2))
+    chosen = started(PerClassTask(4), labels).choose(sequence[1], stream(0, "memory", 2))
     assert [set(labels[rows]) for rows in chosen] == [{3}, {4}, {5}]
 
 
