@@ -105,7 +105,7 @@ def test_the_folder_of_runs_is_printed_if_there_are_any(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("er(3)", "er has no options"),
+        ("finetune(3)", "finetune has no options"),
         ("agem(frozen,1)", "agem takes at most 1 option: reference"),
         ("er --plugin nope.py", "there is no file nope.py"),
         ("er --plugin .", "plugin '.' is not a Python file"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from helpers.benchmarks import domain_benchmark
 
 import twofold
 from twofold.errors import UserError
+from twofold.experiments import runs
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
 
@@ -28,12 +28,12 @@ def test_curves_are_read_when_they_are_asked_for(
 ) -> None:
     reads = []
 
-    def read(path: Path) -> Any:
-        reads.append(path)
-        return original(path)
+    def read(file: Path) -> Any:
+        reads.append(file)
+        return original(file)
 
-    original = pq.read_table
-    monkeypatch.setattr(pq, "read_table", read)
+    original = runs.read_parquet
+    monkeypatch.setattr(runs, "read_parquet", read)
     run = Run.load(stored)
     assert run.avg > 0
     assert reads == []

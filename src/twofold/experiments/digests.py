@@ -19,6 +19,7 @@ from twofold.datasets import cache
 from twofold.datasets.fetch import sha256_of
 from twofold.discovery import modules_of
 from twofold.errors import UserError
+from twofold.memories.reading import memory_of
 from twofold.models.checks import built
 from twofold.own_code import UNKNOWN, code_digest
 from twofold.own_modules import SCRIPT, is_library
@@ -133,7 +134,8 @@ def check_unchanged(config: Config) -> None:
     if config.own:
         return
     objective, routines = config.make_components()
-    recipe, parts = Recipe.find(config.benchmark), [type(part) for part in (objective, *routines)]
+    parts = [type(each) for each in (objective, *objective.terms, *routines, memory_of(config))]
+    recipe = Recipe.find(config.benchmark)
     if any(part.__module__ in SCRIPT for part in (recipe, *parts)):
         return  # a worker process runs a script again, with a different name
     before = [text for text in config.digests if not text.startswith(DATA)]

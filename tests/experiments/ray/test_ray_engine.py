@@ -117,6 +117,7 @@ def raylet(node: Any) -> int:
     return pid
 
 
+@pytest.mark.slow
 def test_workers_that_die_and_runs_that_fail(
     joined: Cluster, store: Store, config: Callable[[str], Config]
 ) -> None:
@@ -140,6 +141,7 @@ def test_workers_that_die_and_runs_that_fail(
     assert (again.of(0), again.of(1)) == (["there"], ["there"])
 
 
+@pytest.mark.slow
 def test_a_store_that_nodes_do_not_see(
     joined: Cluster,
     store: Store,
@@ -181,6 +183,7 @@ def test_a_mistake_that_only_tasks_find(joined: Cluster, store: Store, folder: P
         ray_engine.RayEngine().run([wrong], store, None, Watcher())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lacking", ["one", "all"])
 def test_a_node_without_data_is_left_out_and_named(
     lacking: str, joined: Cluster, store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
