@@ -65,7 +65,7 @@ def _check_current(objective: Objective, routines: Sequence[Routine], memory: Me
     if needing and not memory.current:
         raise UserError(
             f"{needing[0]} needs a memory that holds the current task, such as "
-            f"--memory 'reservoir(2000)', not {memory.text()}"
+            f"reservoir(2000), not {memory.text()}"
         )
 
 

@@ -42,7 +42,7 @@ def test_any_methods_fit_into_one_column():
     assert shares(share)[ORANGE][1] == [0, 0, 0, 1]
 
 
-@pytest.mark.parametrize("routine", [*sorted({*Routine.known} - {"rescale"}), "gem+rescale"])
+@pytest.mark.parametrize("routine", [*sorted({*Routine.known} - {"rescale", "nmc"}), "gem+rescale"])
 def test_a_routine_by_itself_and_on_er_are_two_lines(routine):
     """`agem` is finetune+agem: another line than that of er+agem."""
     methods = [canonical(method, "rotated-mnist", "paper") for method in (routine, f"er+{routine}")]
