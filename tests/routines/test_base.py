@@ -107,7 +107,7 @@ def test_what_is_asked_for_is_there_from_the_second_task_on(method):
 def test_what_is_not_asked_for_is_not_there(needs):
     records: list[tuple[bool, ...]] = []
 
-    class Asks(Routine):
+    class Asks(Routine, name="asks"):
         def direct(self, g, step):
             if step.task > 1:
                 given = (step.old, step.old_loss, step.references, step.memory, step.gradient_at)
@@ -116,7 +116,8 @@ def test_what_is_not_asked_for_is_not_there(needs):
 
     Asks.needs = needs
     objective, _ = Method.parse("er").make()
-    settings = Settings(lr=0.02, batch_size=B, seed=0, iterations=2)
+    memory = {"memory": "reservoir(50)"} if needs == Needs.CURRENT else {}
+    settings = Settings(lr=0.02, batch_size=B, seed=0, iterations=2, **memory)
     Training(class_benchmark(), objective, [Asks()], settings).run()
     old, per_task = needs in (Needs.OLD, Needs.FROZEN_OLD), needs == Needs.PER_TASK
     assert set(records) == {
