@@ -10,15 +10,24 @@ import torch
 from helpers.tables import papers_grid
 from hypothesis import settings
 
-from twofold import datasets
+from twofold import Memory, Objective, Recipe, Routine, datasets
 from twofold.compare.groups import Group
 from twofold.errors import UserError
+from twofold.terms import Addition
 
 # The time of an example says more about the machine than about the code.
 settings.register_profile("twofold", deadline=None)
 settings.load_profile("twofold")
 
 pytest_plugins = ("helpers.commandline_fixtures", "helpers.browser_fixtures")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Refuse components that test files define outside of a test, since other tests list them."""
+    for kind in (Recipe, Objective, Addition, Routine, Memory):
+        for name, cls in kind.known.items():
+            if not cls.__module__.startswith("twofold."):
+                raise pytest.UsageError(f"{cls.__module__}: define {name!r} inside a test")
 
 
 @pytest.fixture(autouse=True)

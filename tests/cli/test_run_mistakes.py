@@ -58,7 +58,7 @@ def case(args: str | tuple[str, ...], *named: str) -> Any:
         case("run rotated-mnist er+gem+er", "'er'", "second objective"),
         case("run rotated-mnist er+decay+decay", "decay is there twice"),
         case("run rotated-mnist er-ace", "er-ace", "split-cifar100", "class-incremental"),
-        case("run split-cifar100 er+nmc", "nmc", "--memory 'reservoir(2000)'"),
+        case("run split-cifar100 er+nmc", "nmc", "such as reservoir(2000)"),
         case("run rotated-mnist er --memory reservoir(0)", "reservoir's size", "above 0"),
         case("run rotated-mnist er --memory resevoir", "did you mean 'reservoir'"),
         case("run rotated-mnist er --memory ring --memory-per-class 9", "memory is set twice"),

