@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with CIFAR-100")
     parser.add_argument("--out", type=Path, default=Path("runs"), help="the run store (runs)")
     parser.add_argument("--seeds", type=int, default=1, help="seeds per run (1)")
-    parser.add_argument("--iterations", type=int, default=200, help="at most so many per task")
+    parser.add_argument("--iterations", type=int, default=200, help="at most this many per task")
     parser.add_argument("--lr", type=float, help="learning rate (default: each objective's own)")
     parser.add_argument("--tasks", type=int, default=5, help="of Split CIFAR-100 (5)")
     given = parser.parse_args()

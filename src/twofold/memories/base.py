@@ -62,7 +62,7 @@ class Memory(Component, kind="memory"):
         return None
 
     def share(self, classes: int) -> int:
-        """Return about how many examples a class has if there are so many classes.
+        """Return about how many examples each of this number of classes has.
 
         It is at least two, so that `bic` can divide them.
         """
@@ -130,10 +130,10 @@ class Memory(Component, kind="memory"):
     ) -> Rows:
         """Return the rows with the highest values, the highest first.
 
-        count: at most so many, of each group if there are groups.
+        count: at most this many rows, of each group if there are groups.
         by: the values, over all training examples (default: the priorities).
         each: the groups, over all training examples.
-        total: at most so many of all groups together, which are taken evenly.
+        total: at most this many rows of all groups together, taken evenly.
         """
         value = (self.priority if by is None else by)[rows]
         rows = rows[np.argsort(-value, kind="stable")]

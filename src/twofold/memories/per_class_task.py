@@ -1,4 +1,4 @@
-"""The paper's memory: so many examples of each class of each task, drawn at random."""
+"""The paper's memory: a number of examples of each class of each task, drawn at random."""
 
 from __future__ import annotations
 

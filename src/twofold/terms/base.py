@@ -58,5 +58,5 @@ class Addition(Part, kind="term"):
         return None
 
     def cost(self, task: int, images: float) -> Load:
-        """Return the load of an iteration with so many images."""
+        """Return the load of an iteration with this number of images."""
         return Load()

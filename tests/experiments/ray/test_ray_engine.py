@@ -215,7 +215,7 @@ def test_no_gpu(joined: Cluster, store: Store, config: Callable[[str], Config]) 
 
 
 def test_nodes_of_a_cluster_tell_plugins_of_one_name_apart(tmp_path: Path) -> None:
-    """Where a node does not see the files, it writes them down from what it was sent."""
+    """A node that does not see the files writes them from the contents it was sent."""
     names = ("scaled-d", "scaled-e")
     for name in names:
         (tmp_path / name).mkdir()
