@@ -6,14 +6,18 @@ BIN := .venv/bin
 TYPESCRIPT := 5.9.3
 PEERS := .venv/peers
 LOWEST := .venv/lowest
+SITE := .venv/site
 NODE := .venv/node-$(TYPESCRIPT)
 TSC := $(NODE)/node_modules/.bin/tsc
 SCRIPTS := src/twofold/report/page/scripts/jsconfig.json --incremental --tsBuildInfoFile $(NODE)/scripts.tsbuildinfo
-INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
+# Python compiles what it imports, which is a small part of all files, and keeps the result.
+unexport PYTHONDONTWRITEBYTECODE
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 LOCKED := $(INSTALL) --no-deps --require-hashes
+SHOWN := figures,report,images,frames
 PIP := $(INSTALL) -c constraints.txt
 
-.PHONY: demo test test-slow test-adapters test-lowest lock lint lint-scripts fmt bench bench-peers torture documents clean
+.PHONY: demo test test-fast test-slow test-adapters test-lowest test-matrix release lock lint lint-style lint-scripts fmt bench bench-peers torture documents site clean
 
 # Three methods on real Rotated MNIST, shortened: about two minutes on two cores.
 demo: .venv/.package
@@ -22,9 +26,15 @@ demo: .venv/.package
 	$(BIN)/twofold report runs/demo --output runs/demo/report.html
 	@echo "The figure opens in a browser, too: file://$(CURDIR)/runs/demo/gap.png"
 
-# Three processes on two cores, since many tests wait for processes of their own.
-test: lint
-	$(BIN)/pytest -n 3 --dist loadgroup -m "not slow" $(PYTEST)
+# Three processes on two cores, since many tests wait for processes of their own. mypy runs beside them.
+test: lint-style lint-scripts
+	$(BIN)/mypy > .venv/mypy.log 2>&1 & \
+	  $(BIN)/pytest -n 3 --dist loadfile $(PYTEST); tests=$$?; \
+	  wait $$! || { cat .venv/mypy.log; exit 1; }; exit $$tests
+
+# Less than a minute: a case of every test that starts no processes and reads no real images.
+test-fast: .venv/.tools
+	$(BIN)/pytest -n 2 --dist loadfile --fast $(PYTEST)
 
 # What waits for minutes, such as a Ray cluster whose head is killed.
 test-slow: .venv/.tools
@@ -34,10 +44,12 @@ test-slow: .venv/.tools
 test-adapters: .venv/.peers
 	$(PEERS)/bin/python -m pytest tests/adapters $(PYTEST)
 
-lint: .venv/.tools lint-scripts
+lint: lint-style lint-scripts
+	$(BIN)/mypy
+
+lint-style: .venv/.tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 
 # The types of the page's scripts. This needs npm, which nothing else does.
 lint-scripts: $(if $(shell command -v npm),$(TSC))
@@ -63,6 +75,12 @@ bench-peers: .venv/.peers
 documents: .venv/.package
 	$(BIN)/python docs/build.py
 
+# The documents, the reference and the notebooks as a site: build/site/index.html. Any dead link,
+# failing notebook or public name without a page is an error.
+site: .venv/.site
+	$(SITE)/bin/python docs/site/build.py build/site
+	@echo "The site opens in a browser: file://$(CURDIR)/build/site/index.html"
+
 $(TSC):
 	mkdir -p $(NODE)
 	-npm install --silent --no-save --no-package-lock --no-audit --no-fund --fetch-retries=0 \
@@ -74,7 +92,11 @@ lock: .venv/.tools
 	$(INSTALL) uv
 	$(BIN)/python docs/lock.py --uv $(BIN)/uv $(addprefix --wheel ,$(WHEELS))
 
-# The lowest versions that pyproject.toml permits, except for torch, which is the pinned one.
+# The lowest versions that pyproject.toml permits, except for torch, which is the pinned one. uv does
+# not read pip's settings, which may say where a build of torch lies that the index does not list.
+ifdef PIP_FIND_LINKS
+test-lowest: export UV_FIND_LINKS := $(PIP_FIND_LINKS)
+endif
 test-lowest: .venv/.tools
 	$(INSTALL) uv
 	test -x $(LOWEST)/bin/python || $(BIN)/uv venv --quiet --seed --python $(BIN)/python $(LOWEST)
@@ -83,8 +105,21 @@ test-lowest: .venv/.tools
 	  --extra dev pyproject.toml --output-file $(LOWEST)/lowest.txt
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python -r $(LOWEST)/lowest.txt
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --no-deps -e .
-	$(LOWEST)/bin/python -m pytest -n 3 --dist loadgroup -m 'not real_data' --ignore tests/adapters \
+	$(LOWEST)/bin/python -m pytest -n 3 --dist loadfile -m 'not real_data and not slow' --ignore tests/adapters \
 	  --ignore tests/experiments/ray $(PYTEST)
+
+# Wheel and sdist in dist/, checked, with the changelog section and the message of the tag.
+release: .venv/.tools
+	$(PIP) -e '.[release]'
+	rm -rf dist build
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python docs/release.py
+
+# The fast part of the suite in every Python from 3.11 to 3.14 that is here or can be fetched.
+test-matrix: .venv/.tools
+	$(INSTALL) uv
+	$(BIN)/python docs/matrix.py --uv $(BIN)/uv $(PYTEST)
 
 clean:
 	rm -rf .venv
@@ -94,19 +129,27 @@ clean:
 	$(LOCKED) -r requirements.lock
 	$(PIP) --no-deps --report .venv/torch.json torch
 	$(BIN)/python docs/lock.py --check .venv/torch.json
-	$(PIP) -e .
+	$(PIP) -e '.[$(SHOWN)]'
 	touch $@
 
 .venv/.tools: .venv/.package requirements-dev.lock
 	$(LOCKED) -r requirements-dev.lock
-	$(PIP) -e '.[dev]'
+	$(PIP) 'twofold[dev]'
 	touch $@
 
-# It has what .venv has, and more.
-.venv/.peers: .venv/.tools tests/adapters/sitecustomize.py
-	test -x $(PEERS)/bin/python || $(BIN)/python -m venv --without-pip $(PEERS)
-	site=$$($(PEERS)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))") && \
+# Environments that have what .venv has, and more.
+layered = test -x $(1)/bin/python || $(BIN)/python -m venv --without-pip $(1) && \
+	site=$$($(1)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))") && \
 	  $(BIN)/python -c "import sysconfig; print('import site; site.addsitedir(%r)' % sysconfig.get_path('purelib'))" \
-	    > $$site/base.pth && cp tests/adapters/sitecustomize.py $$site/
-	$(subst /pip ,/pip --python $(PEERS)/bin/python ,$(PIP)) --no-compile 'twofold[lightning,huggingface,avalanche]'
+	    > $$site/base.pth
+in_layer = $(subst /pip ,/pip --python $(1)/bin/python ,$(PIP))
+
+.venv/.peers: .venv/.tools tests/adapters/sitecustomize.py
+	$(call layered,$(PEERS)) && cp tests/adapters/sitecustomize.py $$site/
+	$(call in_layer,$(PEERS)) 'twofold[lightning,huggingface,avalanche]'
+	touch $@
+
+.venv/.site: .venv/.package
+	$(call layered,$(SITE))
+	$(call in_layer,$(SITE)) 'twofold[site]'
 	touch $@

@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None, root: Path = ROOT) -> int:
 
 
 def pages(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.md"))
+    return sorted(folder.rglob("*.md"))
 
 
 def renew(document: Path, check: bool) -> list[str]:

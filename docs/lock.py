@@ -25,6 +25,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 TORCH = "requirements-torch.lock"
+SHOWN = frozenset({"figures", "report", "images", "frames"})  # the extras that `make demo` installs
 HEAD = "# Made by `make lock` from constraints.txt.\n"
 
 
@@ -38,7 +39,7 @@ def main() -> None:
         check(json.loads(args.check.read_text()))
         return
     pins = {_name(line): line for line in (ROOT / "constraints.txt").read_text().splitlines()}
-    package = needed("twofold", frozenset())
+    package = needed("twofold", SHOWN)
     tools = needed("twofold", frozenset({"dev"})) - package
     files = {"requirements.lock": package - {"torch"}, "requirements-dev.lock": tools}
     for file, names in {**files, TORCH: {"torch"}}.items():

@@ -1,25 +1,34 @@
-"""Fixtures: one thread, and real data where it can be had."""
+"""Settings of all tests, and fixtures that many of them use."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+import signal
 
 import pytest
 import torch
 from helpers.tables import papers_grid
 from hypothesis import settings
 
-from twofold import Memory, Objective, Recipe, Routine, datasets
+from twofold import Memory, Objective, Recipe, Routine
 from twofold.compare.groups import Group
-from twofold.errors import UserError
 from twofold.terms import Addition
+
+# A shell that starts the tests in the background may ignore Ctrl-C, and so would their processes.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The time of an example says more about the machine than about the code.
 settings.register_profile("twofold", deadline=None)
 settings.load_profile("twofold")
 
-pytest_plugins = ("helpers.commandline_fixtures", "helpers.browser_fixtures")
+pytest_plugins = (
+    "helpers.browser_fixtures",
+    "helpers.commandline_fixtures",
+    "helpers.image_fixtures",
+    "helpers.selection",
+    "helpers.scheduling",  # which imports the former
+    "helpers.untested",
+)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -34,35 +43,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def one_thread():
     """As runs are: results and time must not depend on what else the machine does."""
     torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="session")
-def data_folder(tmp_path_factory) -> Path | None:
-    """Where real MNIST is: $TWOFOLD_DATA, or fetched now; otherwise the test is skipped.
-
-    None means that `load` finds it by itself, in the cache folder.
-    """
-    if "TWOFOLD_DATA" in os.environ:
-        return Path(os.environ["TWOFOLD_DATA"])
-    try:
-        datasets.get("mnist")
-    except UserError as error:
-        pytest.skip(f"no real MNIST: {error}")
-    return None
-
-
-@pytest.fixture
-def need(data_folder):
-    """`need("cifar100")`: skip, and say why, where that dataset is not at hand."""
-
-    def need(name: str) -> Path | None:
-        try:
-            datasets.load(name, data_folder)
-        except UserError as error:
-            pytest.skip(f"no real {name}: {error}")
-        return data_folder
-
-    return need
 
 
 @pytest.fixture(scope="session")

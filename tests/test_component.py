@@ -177,7 +177,7 @@ def train(method: str, benchmark=None, **options):
 def accuracies(benchmark, module) -> list[float]:
     results = []
     for task in benchmark.tasks:
-        x, y, _ = benchmark.test.batch(task.test)
+        x, y, *_ = benchmark.test.batch(task.test)
         results.append(100 * float((module(x).argmax(1) == y).float().mean()))
     return results
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 from helpers.benchmarks import domain_benchmark
-from helpers.passes import BENCHMARKS, batch, joined, joint_passes, network, with_and_without_norm
+from helpers.passes import BENCHMARKS, batch, joint_passes, network, with_and_without_norm
 from helpers.training import trained
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from twofold.benchmarks import Batch
 from twofold.gradients import frozen_gradient, objective_gradient
 from twofold.method import Method
 from twofold.models import FlatModel
@@ -166,7 +167,7 @@ def test_a_frozen_gradient_is_the_mean_over_unequal_batches(norm):
     parts = [batch(norm, 1, 9), batch(norm, 2, 4)]
     split, loss = frozen_gradient(net, parts, affine=True)
     split = split.clone()
-    whole, same = frozen_gradient(net, [joined(parts)], affine=True)
+    whole, same = frozen_gradient(net, [Batch.joined(parts)], affine=True)
     torch.testing.assert_close(loss, same)
     torch.testing.assert_close(split, whole, rtol=1e-4, atol=1e-6)
 

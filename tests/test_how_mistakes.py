@@ -8,7 +8,8 @@ import pytest
 import torch
 from helpers.how import batch, loss_of, tiny
 from helpers.loops import everything
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from twofold import How, UserError
 from twofold.method import Method
@@ -47,6 +48,31 @@ def second_step(chain: str, prepare: Callable[[How, nn.Module], None] = lambda h
     optimizer.step()
 
 
+def another_how():
+    model, optimizer, _ = tiny("clip")
+    How("warmup", optimizer, model)
+
+
+def closure_without_backward():
+    model, optimizer, _ = tiny("sam")
+    optimizer.step(lambda: loss_of(model, 0))
+
+
+def per_example(model: nn.Module) -> Tensor:
+    x, y = batch(0)
+    return F.cross_entropy(model(x), y, reduction="none")
+
+
+def state_of_another_chain(chain: str) -> Callable[[], None]:
+    return lambda: tiny("ema")[2].load_state_dict(tiny(chain)[2].state_dict())
+
+
+def weighted(weight: object) -> Callable[[], None]:
+    return lambda: second_step(
+        "agem", lambda how, model: how.old(lambda: (loss_of(model, 1), weight))
+    )
+
+
 MISTAKES = {
     "references are missing": (
         lambda: second_step("gem"),
@@ -81,6 +107,74 @@ MISTAKES = {
     "no inputs": (
         lambda: second_step("lpr", lambda how, model: how.memory(lambda n: None)),
         r"memory\(256\) must return inputs, not None",
+    ),
+    "old data without examples": (
+        lambda: second_step("agem", lambda how, model: how.old(lambda: loss_of(model, 0, 0))),
+        r"old\(\) is not a number: is its memory empty\?",
+    ),
+    "a weight of zero": (weighted(0.0), r"old\(\) must return a weight above 0, not 0"),
+    "a weight that is text": (
+        weighted("much"),
+        r"old\(\) must return a weight above 0, not 'much'",
+    ),
+    "more than a weight": (
+        lambda: second_step("agem", lambda how, model: how.old(lambda: (1, 2, 3))),
+        r"old\(\) must return a loss, or a loss and its weight, not 3 values",
+    ),
+    "a loss per example": (
+        lambda: second_step("gem", lambda how, model: how.references(lambda k: per_example(model))),
+        r"references\(0\) must be one number, not of shape \[6\]",
+    ),
+    "a loss of a different model": (
+        lambda: second_step(
+            "gem", lambda how, model: how.references(lambda k: loss_of(nn.Linear(3, 2), 1))
+        ),
+        r"references\(0\) does not depend on the parameters of the model that How was given",
+    ),
+    "a loss instead of a function": (
+        lambda: second_step("agem", lambda how, model: how.old(loss_of(model, 1))),
+        r"how\.old takes a function, not a tensor",
+    ),
+    "a list instead of a function": (
+        lambda: second_step("gem", lambda how, model: how.references([])),
+        r"how\.references takes a function, not a list",
+    ),
+    "a closure without a backward pass": (
+        closure_without_backward,
+        r"the closure has left no gradients: let it call loss\.backward\(\)",
+    ),
+    "two of them": (
+        another_how,
+        r"the optimiser has a How already: call its remove\(\), or write one",
+    ),
+    "the state of a longer chain": (
+        state_of_another_chain("ema+clip"),
+        "the state belongs to a different chain",
+    ),
+    "the state of another chain": (
+        state_of_another_chain("warmup"),
+        "the state belongs to a different chain",
+    ),
+    "a broken state": (
+        lambda: tiny("ema")[2].load_state_dict({"task": 1}),
+        "the state belongs to a different chain",
+    ),
+    "no model": (
+        lambda: How("clip", torch.optim.SGD([torch.ones(1)], lr=0.1), [1]),
+        "How takes a model of torch, not a list",
+    ),
+    "a task without iterations": (
+        lambda: tiny("cosine", iterations=0),
+        "iterations must be at least 1, not 0",
+    ),
+    "iterations as text": (
+        lambda: tiny("cosine", iterations="5"),
+        "iterations must be a whole number, not '5'",
+    ),
+    "a seed as text": (lambda: tiny("pcgrad", seed="x"), "seed must be a whole number, not 'x'"),
+    "sparse Adam": (
+        lambda: tiny("clip", torch.optim.SparseAdam),
+        "How can't change SparseAdam: it takes only sparse gradients",
     ),
     "the length of a task is missing": (
         lambda: second_step("cosine"),

@@ -19,7 +19,6 @@ from twofold.experiments import studies
 from twofold.method import Method
 from twofold.models import FlatModel
 from twofold.optimizers import read
-from twofold.sampling import Sampler
 from twofold.settings import Settings
 from twofold.streams import seeded, stream
 from twofold.training import Training
@@ -58,14 +57,13 @@ def test_a_run_is_a_plain_script_with_that_optimiser(optimizer):
 
 def by_script(optimizer: str) -> Tensor:
     benchmark, settings = domain_benchmark(norm=True), Settings(**SMALL)
-    objective, _ = Method.parse("finetune").make()
     with seeded(stream(3, "initialisation"), torch.device("cpu")):
         model = benchmark.model().to(memory_format=torch.channels_last)
     choice = read(optimizer)
     lr, momentum = choice.base(settings.lr, settings.momentum)
     torchs = choice.make(list(model.parameters()), lr, momentum)
     training = made(optimizer, "finetune")
-    sampler = Sampler(benchmark, objective, training.needs, training.memory, settings)
+    sampler = training.sampler
     for task in (1, 2, 3):
         for n in range(1, SMALL["iterations"] + 1):
             batch = sampler.draw(task, n, benchmark.tasks[task - 1].train).new
@@ -214,6 +212,8 @@ def test_a_run_can_be_asked_for_with_any_optimiser(tmp_path):
         ("sgd(route=first)", "route='first' needs an optimiser with a second moment"),
         ("adam(route=second)", "unknown value of adam's route 'second'"),
         ("nesterov(nesterov=true)", "unknown option of nesterov 'nesterov'"),
+        ("adam(lr=0)", "lr must be above 0 and at most 1e.30, not 0"),
+        ("sgd(momentum=1.5)", "momentum must be at least 0 and below 1, not 1.5"),
     ],
 )
 def test_a_mistake_is_answered_in_one_line(optimizer, message):

@@ -31,7 +31,9 @@ def test_any_change_of_a_source_changes_the_digest(tmp_path):
 
 
 def test_a_node_with_different_sources_is_refused_by_name():
-    ray_engine = pytest.importorskip("twofold.experiments.ray_engine")
+    ray_engine = pytest.importorskip(
+        "twofold.experiments.ray_engine", reason="with Ray (pip install ray)"
+    )
     errand = ray_engine._Errand(Path("store"), Path("no-token"), None, {}, 30.0)
     other = dataclasses.replace(errand, twofold=errand.twofold.replace(sources_digest(), "0" * 10))
     config = configure(class_benchmark(), "er", batch_size=16, iterations=1)

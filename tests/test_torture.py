@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from torture import __main__ as torture
+from torture import clusters, shims
+from torture.outcome import bad
+from twofold.cli import main
+from twofold.experiments.store import Store
 
 
 @pytest.mark.parametrize("kind", [kind for kind in torture.KINDS if kind not in torture.SELDOM])
@@ -12,6 +18,22 @@ def test_a_store_bears_it(kind):
     assert torture.attempt(kind, seed=7) == torture.Outcome()
 
 
+def test_a_process_that_is_killed_without_a_word_is_badly_answered():
+    code, message = shims.forked(lambda: time.sleep(60), seconds=0.1)
+    assert bad(code, message)
+    assert not bad(0, "")
+    assert bad(2, "", good=[0])
+
+
 def test_the_table_counts_what_went_wrong():
     result = {"kill": [torture.Outcome(), torture.Outcome(lost=True)]}
     assert "| kill |        2 |        1 |    1 |" in torture.table(result)
+
+
+def test_clusters_are_compared_with_the_runs_that_their_command_trains(monkeypatch, tmp_path):
+    """The command knows the digest of the plugin's data, which is a part of a run's name."""
+    monkeypatch.setattr(clusters, "METHODS", ("er",))
+    monkeypatch.setattr(clusters, "SEEDS", (142,))
+    monkeypatch.setattr(clusters, "expected", {})
+    assert main([*clusters.words(tmp_path), "--engine", "inline"]) == 0
+    assert [place.name for place in Store(tmp_path).folders()] == [*clusters.undisturbed()]

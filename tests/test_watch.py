@@ -109,11 +109,15 @@ import helpers.watching as t
 rank = int(sys.argv[1])
 torch.set_num_threads(1)
 distributed.init_process_group("gloo", init_method="file://{folder}/meet", rank=rank, world_size=2)
-net = nn.parallel.DistributedDataParallel(t.network())
 watch = t.watched(out="{folder}/runs")
-t.train(net, watch, steps=3)
+ends = []
+for watcher in (None, watch):  # the gradients of both processes are averaged in either case
+    net = nn.parallel.DistributedDataParallel(t.network())
+    t.train(net, watcher, steps=3)
+    ends.append([tensor.tolist() for tensor in net.module.state_dict().values()])
 run = watch.finish()
 print("finished", rank, run)
+print("same", ends[0] == ends[1])
 distributed.destroy_process_group()
 """
 
@@ -126,6 +130,7 @@ def test_in_distributed_training_rank_0_evaluates(tmp_path):
     assert [process.returncode for process in both] == [0, 0], outs
     assert "finished 0 Run(my idea on mine" in outs[0][0]
     assert "finished 1 None" in outs[1][0]
+    assert all("same True" in out for out, _ in outs)
     assert len(twofold.Store(tmp_path / "runs").runs()) == 1
 
 
@@ -148,8 +153,9 @@ def test_what_is_logged_is_in_the_curves():
     assert run.columns["loss"].tolist() == [0, 1, 2]
     assert run.columns["mine"].tolist() == [0, 1, 2]
     assert run.columns["projected"].all()
-    with pytest.raises(twofold.UserError, match="can't log 'task'"):
-        watched().log(task=1)
+    for name, value in {"task": 1, "lowest_1": 1, "mine": "high", "other": None}.items():
+        with pytest.raises(twofold.UserError, match=f"can't log {name!r}: log a number"):
+            watched().log(**{name: value})
 
 
 # Bad input: one line each, and nothing is lost
@@ -206,6 +212,26 @@ def test_an_error_in_a_measure_is_the_users_and_the_curves_are_kept(tmp_path):
     assert (watch._work.folder / "checkpoint.pt").exists()
 
 
+def test_whatever_fails_at_the_end_of_a_task_loses_no_curves(tmp_path):
+    net, watch = network(), watched(out=tmp_path)
+    watch.task(0)
+    watch(net)
+    watch(net)
+    net[5] = nn.Linear(64, 8)
+    line = r"the model changed its size.*after iteration 2 of task 0; the curves so far are kept"
+    with pytest.raises(twofold.UserError, match=line):
+        watch.task(1)
+    watch._claim.close()  # the process ends
+    assert watched(out=tmp_path, resume=True).position == (0, 2)
+
+
+def test_routines_that_are_none_are_named():
+    watch = watched()
+    watch.task(0)
+    with pytest.raises(twofold.UserError, match="how must be a How, not 'gem'"):
+        watch(network(), how="gem")
+
+
 def test_a_run_is_finished_once(tmp_path):
     watch = watched(out=tmp_path)
     train(network(), watch)
@@ -241,6 +267,7 @@ def test_two_watchers_with_one_name_and_seed_are_refused(tmp_path):
         ({"method": ""}, "method must be a name"),
         ({"measure": ""}, "measure must be a word"),
         ({"higher_is_better": False}, "a higher accuracy is better"),
+        ({"checkpoint_every": "often"}, "checkpoint every must be a finite number, not 'often'"),
     ],
 )
 def test_wrong_arguments_are_refused(given, line):

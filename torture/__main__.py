@@ -11,12 +11,13 @@ import random
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 import torch
 
 from torture.kinds import KINDS, SELDOM
-from torture.outcome import Outcome
+from torture.outcome import NotStartedError, Outcome
 from twofold.report.text import markdown_table
 
 EVERY = 10  # seeds between two attempts of the kinds that take long
@@ -47,7 +48,13 @@ def main() -> int:
         for kind in kinds:
             if kind in SELDOM and (seed - first) % EVERY:
                 continue
-            outcome = attempt(kind, seed)
+            try:
+                outcome = attempt(kind, seed)
+            except NotStartedError as error:
+                print(f"{kind} {seed} is not counted: {error}", flush=True)
+                continue
+            except Exception:  # the attempt itself went wrong, and the others go on
+                outcome = Outcome(badly=traceback.format_exc())
             outcomes[kind].append(outcome)
             if outcome != Outcome():
                 print(f"python -m torture --kind {kind!r} --seed {seed}: {outcome}", flush=True)

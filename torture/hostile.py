@@ -96,6 +96,12 @@ HOSTILE: dict[str, Change] = {
     "an audit of text": change("summary.json", audit={"images": "all"}),
     "ragged accuracies": change("summary.json", accuracy_after_task=[[1.0], [2.0]]),
     "no tasks": change("summary.json", accuracy_after_task=[]),
+    "a number for quantities": change("summary.json", quantities=3),
+    "too few quantities": change("summary.json", quantities=["reward"]),
+    "raw accuracies without curves": change(
+        "summary.json", raw_accuracy_after_task=[[1.0], [1.0, 2.0]]
+    ),
+    "raw accuracies of one task": change("summary.json", raw_accuracy_after_task=[[1.0]]),
     "escapes in a processor": change("summary.json", made_with={"processor": "\x1b[31mred"}),
     "no accuracies": curves(accuracy_1=None, accuracy_2=None),
     "accuracies of text": curves(accuracy_1=lambda n: np.array(["a"] * n)),

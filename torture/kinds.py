@@ -26,7 +26,7 @@ from twofold.experiments.store import Store
 
 COMMANDS = (
     *(["runs"], ["runs", "show"], ["runs", "verify"]),
-    *(["table", "runs"], ["table", "main"], ["verdicts"], ["departures"]),
+    *(["table"], ["table", "main"], ["verdicts"], ["departures"]),
 )
 ODD: tuple[Any, ...] = (
     *(None, True, -1, 10**30, float("inf"), float("nan"), "", "\x1b[2J", "x" * 5000),
@@ -49,7 +49,7 @@ def _finish(folder: Path, config: Config, outcome: Outcome) -> Outcome:
     """Give the same command again, undisturbed, and compare the curves."""
     code, message = shims.forked(lambda: toy.train(config, Store(folder)) and 0)
     if code != 0:
-        return dataclasses.replace(outcome, lost=True, badly=message[-2000:])
+        return dataclasses.replace(outcome, lost=True, badly=bad(code, message, good=[0]))
     (run,) = [Run.load(place) for place in Store(folder).folders()]
     return dataclasses.replace(outcome, lost=toy.curves(run) != expected[config.identity()])
 
@@ -126,7 +126,7 @@ def full_disk(chance: random.Random, folder: Path) -> Outcome:
         return 0
 
     code, message = shims.forked(disturbed)
-    return _finish(folder, config, Outcome(badly="" if code in (0, 2) else message[-2000:]))
+    return _finish(folder, config, Outcome(badly=bad(code, message, good=[0, 2])))
 
 
 def clock(chance: random.Random, folder: Path) -> Outcome:
@@ -138,7 +138,7 @@ def clock(chance: random.Random, folder: Path) -> Outcome:
         toy.train(config, Store(folder))
 
     code, message = shims.forked(disturbed)
-    return _finish(folder, config, Outcome(badly="" if code == 0 else message[-2000:]))
+    return _finish(folder, config, Outcome(badly=bad(code, message, good=[0])))
 
 
 def damage(chance: random.Random, folder: Path) -> Outcome:
@@ -183,7 +183,7 @@ def hostile(chance: random.Random, folder: Path) -> Outcome:
 
 
 def _answered(words: list[str], folder: Path) -> tuple[int, str]:
-    return shims.forked(lambda: main([*words, "--runs", str(folder)]), 30)
+    return shims.forked(lambda: main([*words, "--runs", str(folder)]), 120)
 
 
 KINDS: dict[str, Kind] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 
@@ -14,7 +15,16 @@ class Outcome:
     badly: str = ""  # a traceback, an answer of many lines, or none in time
 
 
-def bad(code: int, said: str) -> str:
-    """Return what is wrong with an answer; nothing if it is a good one."""
-    escapes = "\x1b" in said
-    return said[-2000:] if code not in (0, 1, 2) or "Traceback" in said or escapes else ""
+class NotStartedError(Exception):
+    """Nothing was disturbed, since what the test itself needs did not start."""
+
+
+def bad(code: int | None, said: str, good: Collection[int] = (0, 1, 2)) -> str:
+    """Return what is wrong with an answer; nothing if it is a good one.
+
+    good: the exit codes of good answers. A process that is killed since its time is up has none of
+        them, and may have said nothing.
+    """
+    if code in good and "Traceback" not in said and "\x1b" not in said:
+        return ""
+    return f"exit code {code}: {said[-2000:]}"

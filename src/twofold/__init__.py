@@ -12,16 +12,22 @@ Names are loaded when first used, so that the command line answers at once.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
+
+if sys.version_info < (3, 11):  # noqa: UP036 (the one line that an older Python should see)
+    raise ImportError("twofold needs Python 3.11 or later", name="twofold")
 
 if TYPE_CHECKING:
     from twofold.benchmarks import Benchmark, Recipe
+    from twofold.compare.asked import comparison
     from twofold.errors import UserError
     from twofold.evaluation.measures import measures
     from twofold.evaluation.trajectory import gaps
     from twofold.experiments.config import Config, configure
     from twofold.experiments.running import run, run_all
-    from twofold.experiments.runs import Run, Runs
+    from twofold.experiments.runs import Run
+    from twofold.experiments.several import Runs
     from twofold.experiments.store import Store
     from twofold.experiments.studies import Study
     from twofold.how import How
@@ -43,13 +49,14 @@ _HOME = {
     "Recipe": "benchmarks",
     "Routine": "routines",
     "Run": "experiments.runs",
-    "Runs": "experiments.runs",
+    "Runs": "experiments.several",
     "Step": "routines",
     "Store": "experiments.store",
     "Study": "experiments.studies",
     "Term": "objectives",
     "UserError": "errors",
     "Watch": "watch",
+    "comparison": "compare.asked",
     "configure": "experiments.config",
     "gaps": "evaluation.trajectory",
     "measures": "evaluation.measures",
@@ -76,6 +83,7 @@ __all__ = [
     "Term",
     "UserError",
     "Watch",
+    "comparison",
     "configure",
     "gaps",
     "measures",

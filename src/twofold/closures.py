@@ -40,10 +40,17 @@ class Closure:
             with net.using(values, net.buffers()), torch.random.fork_rng([]), torch.enable_grad():
                 torch.set_rng_state(self._random)
                 self._closure()
+            if all(p.grad is None for p in net.parameters):
+                raise no_gradients()
             return net.gathered([p.grad for p in net.parameters])
         finally:
             for p, gradient in zip(net.parameters, gradients, strict=True):
                 p.grad = gradient
+
+
+def no_gradients() -> UserError:
+    """Return the error for a closure that computes a loss, and no gradients."""
+    return UserError("the closure has left no gradients: let it call loss.backward()")
 
 
 class NoLosses(dict[str, Tensor]):

@@ -7,15 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from twofold.benchmarks import Benchmark, Task
+from twofold.benchmarks.base import Pool, Rows
 from twofold.choices import Scenario
 from twofold.errors import UserError
 from twofold.memories import Memory
 from twofold.memories.per_class_task import QUOTA
 from twofold.models import FlatModel
+from twofold.models.task_ids import needs_task
 from twofold.objectives import Objective
 from twofold.routines import Needs, Routine
 from twofold.routines.base import needs_of
 from twofold.settings import LARGEST
+
+CHUNK = 10_000  # examples whose tokens are read at once
 
 
 def uses_memory(objective: Objective, routines: Sequence[Routine]) -> bool:
@@ -88,12 +92,32 @@ def check_quota(
         )
 
 
-def check_outputs(net: FlatModel, benchmark: Benchmark, tasks: Sequence[Task]) -> None:
-    """Raise UserError if a network has fewer outputs than there are labels."""
+def check_outputs(net: FlatModel, benchmark: Benchmark, tasks: Sequence[Task]) -> int:
+    """Return how many outputs a network has. Raise UserError if there are more labels."""
     largest = max(label for task in tasks for label in task.classes)
-    outputs = net.outputs(benchmark.train.batch(tasks[0].train[:2]).x)
+    batch = benchmark.train.batch(tasks[0].train[:2])
+    if batch.tasks is None and needs_task(net.module):
+        raise UserError("the network needs the ids of tasks: set scenario to task")
+    outputs = net.outputs(batch.x, batch.tasks)
+    if not batch.x.is_floating_point():
+        _check_tokens(net, benchmark.train, [task.train for task in tasks])
+        _check_tokens(net, benchmark.test, [task.test for task in tasks])
     if outputs <= largest:
         raise UserError(
             f"the network has {outputs} outputs, but {benchmark.name!r} has labels up to "
             f"{largest}: it needs at least {largest + 1}"
         )
+    return outputs
+
+
+def _check_tokens(net: FlatModel, pool: Pool, tasks: Sequence[Rows]) -> None:
+    """Let the network see the smallest and the largest token, which it may not know."""
+    found: dict[str, tuple[int, Rows]] = {}
+    for rows in np.array_split(np.concatenate(tasks), range(CHUNK, sum(map(len, tasks)), CHUNK)):
+        tokens = pool.batch(rows).x.flatten(1)
+        for name, each in (("lowest", -tokens.amin(1)), ("highest", tokens.amax(1))):
+            value, place = int(each.max()), int(each.argmax())
+            if name not in found or value > found[name][0]:
+                found[name] = value, rows[place : place + 1]
+    batch = pool.batch(np.concatenate([rows for _, rows in found.values()]))
+    net.outputs(batch.x, batch.tasks)

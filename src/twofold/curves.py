@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
+
+from twofold.errors import UserError
 
 ACCURACY = "accuracy"  # what is measured, unless a run says otherwise
 
@@ -25,6 +28,8 @@ RECORDED = {
     "unsolved": 0.0,  # whether a projection had no solution, or a gradient was not finite
 }
 
+
+TAKEN = ("accuracy_", "lowest_")  # what names of accuracies begin with, also after `raw_`
 
 BLOCK = 1000  # iterations after which values are read from a GPU
 
@@ -132,6 +137,17 @@ class Curves:
             part |= {f"{kind}_{k + 1}": table[:, k] for k in range(self._tasks)}
         self._settled.append(part)
         self._open, self._accuracies = [], []
+
+
+def loggable(name: str, value: Any) -> Tensor | float:
+    """Return a number that a user's loop records, checked; a tensor stays where it is."""
+    taken = name in ("task", "iteration") or name.removeprefix("raw_").startswith(TAKEN)
+    try:
+        if not taken:
+            return value.detach().reshape(()) if isinstance(value, Tensor) else float(value)
+    except (TypeError, ValueError, RuntimeError):
+        pass
+    raise UserError(f"can't log {name!r}: log a number by a name that is not taken")
 
 
 def _read(value: Tensor | float) -> Tensor | float:

@@ -43,7 +43,8 @@ class Diagnosis:
         """Return the old loss at the present weights; None in the first task."""
         if task == 1:
             return None
-        past = np.concatenate([each.train for each in self._benchmark.tasks[: task - 1]])
+        tasks = {id(each): each for each in self._benchmark.tasks[: task - 1]}  # each once
+        past = np.concatenate([each.train for each in tasks.values()])
         random = stream(self._seed, "diagnosis", task, iteration)
         batch = self._benchmark.train.batch(sample(past, EXAMPLES, random))
         return Before(batch, self._net.values.clone(), *self._old(batch))
@@ -72,7 +73,7 @@ class Diagnosis:
         net.gradient.zero_()
         net.module.eval()
         try:
-            loss = cross_entropy(batch.y)(net(batch.x))
+            loss = cross_entropy(batch.y)(net(batch.x, batch.tasks))
             loss.backward()
         finally:
             net.module.train()

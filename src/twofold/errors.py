@@ -30,14 +30,6 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
     return UserError(f"unknown {kind} {name!r}{hint} {listed}")
 
 
-def missing(what: str, extra: str) -> UserError:
-    """Return the error for a package of an optional extra that is not installed.
-
-    twofold is on no package index, so the extra is installed from twofold's folder.
-    """
-    return UserError(f"{what}: in twofold's folder, pip install -c constraints.txt -e '.[{extra}]'")
-
-
 def closest(name: str, names: Iterable[str]) -> str | None:
     """Return the most similar name, ignoring case."""
     lower = {known.lower(): known for known in names}

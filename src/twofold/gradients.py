@@ -93,11 +93,11 @@ def _forwarded(
 ) -> tuple[list[Tensor], Tensor | None]:
     """Return the logits of each term's inputs, and what additions add to the loss of the pass."""
     if not additions:
-        return _logits(net, terms), None
+        return _logits(net, terms)[0], None
     with activations(net, any(each.watches for each in additions)) as seen:
-        outputs = _logits(net, terms)
+        outputs, logits = _logits(net, terms)
     x = torch.cat([term.x for term in terms])
-    forward = Forward(x, torch.cat(outputs), seen, len(x) / examples)
+    forward = Forward(x, logits, seen, len(x) / examples, _tasks(terms))
     losses = [loss for loss in (each.loss(forward) for each in additions) if loss is not None]
     if not losses:
         return outputs, None
@@ -120,18 +120,30 @@ def frozen_gradient(net: FlatModel, batches: list[Batch], affine: bool) -> tuple
     net.gradient.zero_()
     with net.frozen_batch_norm(affine):
         for batch in batches:
-            loss = cross_entropy(batch.y)(net(batch.x)) * (len(batch.y) / count)
+            loss = cross_entropy(batch.y)(net(batch.x, batch.tasks)) * (len(batch.y) / count)
             _backward(loss)
             total += loss.detach()
     return net.gradient, total
 
 
-def _logits(net: FlatModel, terms: Pass) -> list[Tensor]:
-    """Return the logits of each term's inputs, from one forward pass."""
+def _logits(net: FlatModel, terms: Pass) -> tuple[list[Tensor], Tensor]:
+    """Return the logits of each term's inputs, and of all outputs, from one forward pass."""
+    x, tasks = _joined([term.x for term in terms]), _tasks(terms)
+    logits = net.all_logits(x, tasks)
+    own = net.among_own(logits, tasks)
     if len(terms) == 1:
-        return [net(terms[0].x)]
-    logits = net(torch.cat([term.x for term in terms]))
-    return list(logits.split([len(term.x) for term in terms]))
+        return [own], logits
+    return list(own.split([len(term.x) for term in terms])), logits
+
+
+def _tasks(terms: Pass) -> Tensor | None:
+    """Return the task ids of a pass; None unless all terms have them."""
+    ids = [term.tasks for term in terms if term.tasks is not None]
+    return _joined(ids) if len(ids) == len(terms) else None
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _backward(loss: Tensor, keep_graph: bool = False) -> None:

@@ -15,28 +15,27 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from twofold.benchmarks import Batch
 from twofold.chain import Chain
-from twofold.closures import Closure, NoLosses
+from twofold.closures import Closure, NoLosses, no_gradients
 from twofold.compatibility import check_chain
 from twofold.curves import RECORDED
 from twofold.errors import UserError
 from twofold.method import Method, split_text
 from twofold.models.borrowed import BorrowedModel
 from twofold.objectives import Objective
+from twofold.optimizers import REFUSED
+from twofold.options import options
+from twofold.past import OldLoss, Past, described
 from twofold.routines import Needs, Routine, Step
 from twofold.routing import Route, Routed, check_route
+from twofold.settings import Settings
 from twofold.terms import Addition
 from twofold.updates import Changes, momentum_of
 
 LOGGED = {name: RECORDED[name] for name in ("projected", "norm_ratio", "unsolved")}
-
-Loss = Callable[[], Tensor]
-OldLoss = Callable[[], "Tensor | tuple[Tensor, float]"]
 
 
 class How:
@@ -64,18 +63,19 @@ class How:
     ) -> None:
         self._chain = Chain(_routines(chain))
         _check_optimizer(optimizer, model)
+        _check_free(optimizer)
         check_route(route, optimizer)
         check_chain(self._chain.routines, max(map(momentum_of, optimizer.param_groups)))
         _check_ranks(model, self._chain.needs)
         if Needs.CURRENT in self._chain.needs:
             raise UserError("nmc needs labelled examples of the memory, which a How does not have")
         self._route = route
-        self._seed, self._iterations = seed, iterations
+        known = options(Settings)
+        self._seed = known["seed"].value(seed)
+        self._iterations = known["iterations"].value(iterations)
         self._net = BorrowedModel(model)
-        self._g, self._matrix = self._net.vector(), self._net.vector(0)
-        self._references: Callable[[int], Tensor] | None = None
-        self._old: OldLoss | None = None
-        self._memory: Callable[[int], Tensor] | None = None
+        self._g, self._past = self._net.vector(), Past(self._net)
+        self._names = [routine.name for routine in self._chain.routines]
         self._step: Step | None = None
         self._own: list[Tensor | None] | None = None  # the gradients that routed ones replace
         self._log: dict[str, Tensor | float] = {}
@@ -88,6 +88,7 @@ class How:
         """Go on with this optimiser, for loops that create a new one for each task."""
         if optimizer is not self._optimizer:
             _check_optimizer(optimizer, self._net.module)
+            _check_free(optimizer)
             check_route(self._route, optimizer)
             self.remove()
             self._attach(optimizer)
@@ -104,7 +105,7 @@ class How:
 
         It is called at every step of a later task, with batch norm frozen.
         """
-        self._references = loss
+        self._past.references = _function("references", loss)
 
     def old(self, loss: OldLoss) -> None:
         """Set the loss on old data, such as that of a replay batch.
@@ -113,11 +114,11 @@ class How:
         loss of which the graph still exists (`loss.backward(retain_graph=True)`); with a pair
         (loss, weight), the gradient is divided by the weight, which the loss contains.
         """
-        self._old = loss
+        self._past.old = _function("old", loss)
 
     def memory(self, inputs: Callable[[int], Tensor]) -> None:
         """Set a function that returns the inputs of n examples of the memory (`lpr`)."""
-        self._memory = inputs
+        self._past.memory = _function("memory", inputs)
 
     def switch(self) -> None:
         """Begin a new task."""
@@ -150,10 +151,13 @@ class How:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what decides how the steps continue; it belongs beside the optimiser's."""
-        return {"task": self.task, "iteration": self.iteration, "routines": self._chain.state()}
+        place = {"task": self.task, "iteration": self.iteration}
+        return {**place, "chain": self._names, "routines": self._chain.state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue with what `state_dict` returned."""
+        if state.get("chain") != self._names:
+            raise UserError("the state belongs to a different chain: start the task again")
         self.task, self.iteration = state["task"], state["iteration"]
         self._chain.restore(state["routines"])
 
@@ -173,6 +177,8 @@ class How:
         repetition = Closure(closure, self._net) if closure is not None else None
         gradients = [p.grad for p in self._net.parameters]
         if all(gradient is None for gradient in gradients):
+            if repetition is not None:
+                raise no_gradients()
             return None  # a step without gradients is none
         if any(gradient is not None and gradient.is_sparse for gradient in gradients):
             raise UserError("routines need dense gradients: use sparse=False in embeddings")
@@ -200,82 +206,22 @@ class How:
             step.gradient_at = again.gradient_at
         if self.task == 1:
             return step
+        past, old = self._past, Needs.OLD | Needs.FROZEN_OLD
         if Needs.PER_TASK in needs:
-            step.references = self._reference_gradients(finite=g)
-        if needs & (Needs.OLD | Needs.FROZEN_OLD):
-            step.old, step.old_loss, step.old_weight = self._old_gradient()
+            if past.references is None:
+                call = "how.references(lambda k: loss)"
+                raise self._lacking(Needs.PER_TASK, "a gradient per past task", call)
+            step.references = past.reference_gradients(self.task - 1, g)
+        if needs & old:
+            if past.old is None:
+                raise self._lacking(old, "the gradient of old data", "how.old(lambda: loss)")
+            step.old, step.old_loss, step.old_weight = past.old_gradient(g)
         if Needs.MEMORY in needs:
-            if self._memory is None:
-                raise self._lacking(
-                    Needs.MEMORY, "examples of the memory", "how.memory(lambda n: x)"
-                )
-            step.memory = self._remembered
+            if past.memory is None:
+                call = "how.memory(lambda n: x)"
+                raise self._lacking(Needs.MEMORY, "examples of the memory", call)
+            step.memory = past.examples
         return step
-
-    def _reference_gradients(self, finite: Tensor) -> Tensor:
-        if self._references is None:
-            raise self._lacking(
-                Needs.PER_TASK, "a gradient per past task", "how.references(lambda k: loss)"
-            )
-        past = self.task - 1
-        if len(self._matrix) < past:
-            self._matrix = self._net.vector(past)
-        for k, row in enumerate(self._matrix[:past]):
-            try:
-                loss, _ = self._gradient(self._references, (k,), row, affine=False)
-            except (LookupError, _NoLossError) as error:
-                raise UserError(
-                    f"references({k}) has no loss ({error}): does past task {k} have a memory?"
-                ) from None
-            if loss.isnan() and finite.isfinite().all():
-                raise UserError(f"references({k}) is not a number: is its memory empty?")
-        return self._matrix[:past]
-
-    def _old_gradient(self) -> tuple[Tensor, Tensor, float | None]:
-        """Return the gradient of the loss on old data, the loss, and its weight if it is known."""
-        need = self._chain.needs & (Needs.OLD | Needs.FROZEN_OLD)
-        if self._old is None:
-            raise self._lacking(need, "the gradient of old data", "how.old(lambda: loss)")
-        gradient = self._net.vector()
-        try:
-            loss, weight = self._gradient(self._old, (), gradient, affine=True)
-        except _NoLossError as error:
-            raise UserError(f"old() has no loss ({error}): is the memory empty?") from None
-        return gradient, loss, weight
-
-    def _gradient(
-        self, loss: Callable[..., Any], args: tuple[int, ...], into: Tensor, affine: bool
-    ) -> tuple[Tensor, float | None]:
-        """Write the gradient of a loss into a vector, and return the loss and its weight."""
-        with torch.enable_grad(), self._net.frozen_batch_norm(affine):
-            returned = loss(*args)
-            value, weight = returned if isinstance(returned, tuple) else (returned, None)
-            if not isinstance(value, Tensor) or not value.requires_grad:
-                raise _NoLossError(f"it is {_described(value)}")
-            trained = [p for p in self._net.parameters if p.requires_grad]
-            try:
-                parts = torch.autograd.grad(value, trained, allow_unused=True)
-            except RuntimeError as error:
-                if "second time" not in str(error):
-                    raise
-                raise UserError(
-                    "the graph of a loss is gone: call loss.backward(retain_graph=True), or "
-                    "compute the loss in the function"
-                ) from None
-            gradients = dict(zip(trained, parts, strict=True))
-        self._net.gathered([gradients.get(p) for p in self._net.parameters], into)
-        if weight is not None:
-            into /= weight
-            value = value / weight
-        return value.detach(), weight
-
-    def _remembered(self, count: int) -> Batch:
-        assert self._memory is not None
-        inputs = self._memory(count)
-        if not isinstance(inputs, Tensor) or not len(inputs):
-            raise UserError(f"memory({count}) must return inputs, not {_described(inputs)}")
-        no_labels = inputs.new_empty(0, dtype=torch.long)  # labels and rows are the user's own
-        return Batch(inputs, no_labels, no_labels)
 
     def _put(self, direction: Tensor, g: Tensor) -> None:
         """Write the direction into the gradients where they are."""
@@ -314,16 +260,6 @@ class How:
         return UserError(f"{name} needs {what}: call {call}")
 
 
-class _NoLossError(Exception):
-    """A function has returned no loss."""
-
-
-def _described(value: object) -> str:
-    if isinstance(value, Tensor):
-        return "a tensor without a gradient" if value.numel() else "an empty tensor"
-    return "None" if value is None else f"a {type(value).__name__}"
-
-
 def _routines(chain: str | Method | Routine) -> list[Routine]:
     """Return the routines of a chain; an objective in it is a mistake."""
     if isinstance(chain, str):
@@ -350,12 +286,21 @@ def _not_a_routine(chain: str, kind: str, name: str) -> UserError:
     )
 
 
+def _function(name: str, given: Any) -> Any:
+    if not callable(given) or isinstance(given, nn.Module):
+        raise UserError(f"how.{name} takes a function, not {described(given)}")
+    return given
+
+
 def _check_optimizer(optimizer: Optimizer, model: nn.Module) -> None:
     """Raise UserError unless the optimiser trains all of the model that is trained."""
     if not isinstance(optimizer, Optimizer):
-        raise UserError(f"How takes an optimiser of torch, not {_described(optimizer)}")
-    if isinstance(optimizer, torch.optim.LBFGS):
-        raise UserError("How can't change LBFGS: it evaluates the loss several times per step")
+        raise UserError(f"How takes an optimiser of torch, not {described(optimizer)}")
+    if not isinstance(model, nn.Module):
+        raise UserError(f"How takes a model of torch, not {described(model)}")
+    name = type(optimizer).__name__
+    if name.lower() in REFUSED:
+        raise UserError(f"How can't change {name}: it {REFUSED[name.lower()]}")
     names = {p: name for name, p in model.named_parameters()}
     owned = {p for group in optimizer.param_groups for p in group["params"]}
     missing = [name for p, name in names.items() if p not in owned and p.requires_grad]
@@ -367,6 +312,14 @@ def _check_optimizer(optimizer: Optimizer, model: nn.Module) -> None:
         )
     if owned - names.keys():
         raise UserError("the optimiser owns parameters that are not in the model")
+
+
+def _check_free(optimizer: Optimizer) -> None:
+    hooks = optimizer._optimizer_step_pre_hooks.values()
+    if any(isinstance(getattr(hook, "__self__", None), How) for hook in hooks):
+        raise UserError(
+            "the optimiser has a How already: call its remove(), or write one chain for both"
+        )
 
 
 def _check_ranks(model: nn.Module, needs: Needs) -> None:

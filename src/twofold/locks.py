@@ -3,19 +3,54 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from twofold.errors import UserError
 
 # Not for writing alone: a pipe without readers could not be opened so, and could not be named.
-FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+# Windows has neither of the last two.
+FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT
+FLAGS |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+if sys.platform == "win32":
+    import msvcrt
+
+    # A lock of Windows forbids others to read what it covers, so it covers a byte that no file has.
+    PLACE, PAUSE = 2**31 - 2, 0.1  # PAUSE in seconds
+
+    def hold(descriptor: int, wait: bool = False) -> bool:
+        """Lock an open file until it is closed, and return whether that succeeded."""
+        before = os.lseek(descriptor, 0, os.SEEK_CUR)
+        try:
+            while True:
+                os.lseek(descriptor, PLACE, os.SEEK_SET)
+                try:
+                    msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+                    return True
+                except PermissionError:
+                    if not wait:
+                        return False
+                time.sleep(PAUSE)
+        finally:
+            os.lseek(descriptor, before, os.SEEK_SET)
+
+else:
+    import fcntl
+
+    def hold(descriptor: int, wait: bool = False) -> bool:
+        """Lock an open file until it is closed, and return whether that succeeded."""
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            return False
+        return True
 
 
 @contextmanager
@@ -31,7 +66,7 @@ def locked(path: Path) -> Iterator[None]:
             print(f"waiting for another process ({path})", file=sys.stderr)
             announced = True
         with _opened(path) as lock:  # sleep until the lock is released, then try again
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            hold(lock.fileno(), wait=True)
 
 
 @contextmanager
@@ -40,17 +75,23 @@ def try_lock(path: Path) -> Iterator[bool]:
 
     The folder of the lock file must exist.
     """
-    with _opened(path) as lock:
+    lock, held = _opened(path), False
+    try:
         held = _acquired(lock.fileno(), path)
-        try:
-            yield held
-        finally:
-            if held:
+        yield held
+    finally:
+        if held and sys.platform != "win32":
+            path.unlink(missing_ok=True)
+        lock.close()
+        if held and sys.platform == "win32":  # it removes no file that a process has open
+            with suppress(PermissionError):
                 path.unlink(missing_ok=True)
 
 
 def _opened(path: Path) -> IO[bytes]:
     """Open a lock file. A link is not followed, and a pipe is not waited for."""
+    if sys.platform == "win32" and path.is_symlink():
+        raise UserError(f"{path} is a symbolic link and no lock file: remove it")
     try:
         lock = os.fdopen(os.open(path, FLAGS, 0o666), "ab")
     except OSError as error:
@@ -64,9 +105,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _acquired(lock: int, path: Path) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not hold(lock):
         return False
     try:  # the last holder may have removed the file meanwhile, and then it locks nothing
         return os.path.samestat(os.fstat(lock), path.stat())

@@ -15,9 +15,10 @@ import functools
 import inspect
 import math
 import operator
+import os
 import types
 import typing
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar
@@ -28,6 +29,7 @@ Role = Literal["result", "name", "place"]
 Check = Callable[[Any], str | None]  # the requirement that a value does not meet, or None
 
 KEY = "option"  # the key in a field's metadata
+PATH, NAME = 4095, 255  # bytes that a path and each name in it may have
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Described:
     flag: str | None = ""
     axis: bool = False
     reduces: bool = False
+    commas: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class Option(Described):
     flag: the flag, if it does not follow from the name; None for no flag.
     axis: whether studies vary it, so that a study can be narrowed by it.
     reduces: whether it makes a run smaller, in training or in evaluation, to save time.
+    commas: whether its values have commas, so that a filter takes one of them.
     """
 
     name: str = ""
@@ -85,6 +89,8 @@ class Option(Described):
     def value(self, given: Any, text: bool = False) -> Any:
         """Return a checked value of the option's type. With `text`, it is given as text."""
         if self.several:
+            if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+                raise UserError(f"{self.words} must be a list, not {shown(given)}")
             return list(given)
         converted = convert(given, self.hint, self.words, text)
         expectation = self.check(converted) if self.check and converted is not None else None
@@ -105,9 +111,10 @@ def option(
     flag: str | None = "",
     axis: bool = False,
     reduces: bool = False,
+    commas: bool = False,
 ) -> Any:
     """Return a dataclass field that is an option."""
-    described = Described(help, check, role, label, group, metavar, flag, axis, reduces)
+    described = Described(help, check, role, label, group, metavar, flag, axis, reduces, commas)
     if isinstance(default, list):
         return dataclasses.field(default_factory=default.copy, metadata={KEY: described})
     return dataclasses.field(default=default, metadata={KEY: described})
@@ -197,7 +204,8 @@ def _text(value: Any, text: bool) -> str:
 
 
 def _path(value: Any, text: bool) -> Path:
-    if value == "":
+    name = os.fsencode(value)
+    if not name or b"\0" in name or len(name) > PATH or max(map(len, name.split(b"/"))) > NAME:
         raise ValueError
     return Path(value).expanduser()
 

@@ -9,10 +9,18 @@ import uuid
 from io import BufferedReader
 from pathlib import Path
 
+# Windows has only the last one. Without it, it would change the ends of lines.
+READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+READING |= getattr(os, "O_BINARY", 0)
 
-def opened(path: Path) -> BufferedReader:
-    """Open a plain file for reading. A pipe or a device, which might never end, is refused."""
-    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb")
+
+def opened(path: Path, follow: bool = True) -> BufferedReader:
+    """Open a plain file for reading. A pipe or a device, which might never end, is refused.
+
+    follow: whether a symbolic link is followed, or refused (Windows always follows it).
+    """
+    flags = READING | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
+    file = os.fdopen(os.open(path, flags), "rb")
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "it is not a plain file", str(path))

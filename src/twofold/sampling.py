@@ -6,11 +6,15 @@ import numpy as np
 
 from twofold.benchmarks import Batch, Benchmark
 from twofold.benchmarks.base import Rows
+from twofold.blurring import Blur
+from twofold.course import Course
 from twofold.memories import Memory
 from twofold.objectives import Draw, Objective
 from twofold.routines import Needs
 from twofold.settings import Settings
 from twofold.streams import sample, stream
+
+KEPT = 3  # orders: of a task, and with blur of its neighbours
 
 
 class Sampler:
@@ -23,10 +27,13 @@ class Sampler:
         needs: Needs,
         memory: Memory,
         settings: Settings,
+        course: Course,
     ) -> None:
         self._benchmark, self._objective, self._needs = benchmark, objective, needs
-        self._memory, self._settings = memory, settings
-        self._order: tuple[tuple[int, int], Rows] | None = None  # by task and epoch
+        self._memory, self._settings, self._course = memory, settings, course
+        self._orders: dict[tuple[int, int], Rows] = {}  # by task and epoch; the latest ones
+        blur, seed = settings.blur, settings.seed
+        self._blur = Blur(blur, course.lengths, seed) if blur else None
 
     def draw(self, task: int, n: int, rows: Rows) -> Draw:
         """Draw the current batch, and the examples that the objective and the routines replay."""
@@ -36,15 +43,16 @@ class Sampler:
         def batch(rows: Rows) -> Batch:
             return self._objective.augmented(self._benchmark.train.batch(rows), augmentation)
 
-        draw = Draw(task, n, batch(self._current(task, n, rows)))
+        t, iteration = self._course.told(task, n)
+        draw = Draw(t, iteration, batch(self._current(task, n, rows)))
         replays = self._objective.replays
         drawn = Needs.REPLAY & ~(Needs.MEMORY | Needs.CURRENT)  # by this method
-        if task == 1 or (replays == "nothing" and not needs & drawn):
+        if t == 1 or (replays == "nothing" and not needs & drawn):
             return draw
         random, count = stream(seed, "replay", task, n), self._memory.replay or b
         parts: list[Rows] = []
         if replays == "each" or Needs.PER_TASK in needs:
-            each = self._memory.draw_each(count, random, task - 1)
+            each = self._memory.draw_each(count, random, t - 1)
             parts = [part for part in each if len(part)]
             if Needs.PER_TASK in needs:
                 draw.references = [batch(part) for part in parts]
@@ -61,16 +69,33 @@ class Sampler:
         return draw
 
     def _current(self, task: int, n: int, rows: Rows) -> Rows:
-        """Return the rows of the n-th batch.
+        """Return the rows of the n-th batch."""
+        if self._blur is None:
+            return self._batch(task, n, rows)
 
-        Every epoch has a new order and no partial batch.
+        def batch(other: int, n: int) -> Rows:
+            return self._batch(other, n, rows if other == task else self._course.rows(other))
+
+        return self._blur.mixed(task, n, batch)
+
+    def _batch(self, task: int, n: int, rows: Rows) -> Rows:
+        """Return the rows of the n-th batch without blur.
+
+        Every epoch has a new order and no partial batch. A stream in a given order keeps it.
         """
         b = self._settings.batch_size
         epoch, position = divmod(n - 1, len(rows) // b)
-        if self._order is None or self._order[0] != (task, epoch):
+        if not self._benchmark.ordered:
+            rows = self._shuffled(task, epoch, rows)
+        return rows[position * b : (position + 1) * b]
+
+    def _shuffled(self, task: int, epoch: int, rows: Rows) -> Rows:
+        if (task, epoch) not in self._orders:
+            while len(self._orders) >= KEPT:
+                del self._orders[next(iter(self._orders))]
             random = stream(self._settings.seed, "batches", task, epoch)
-            self._order = (task, epoch), random.permutation(rows)
-        return self._order[1][position * b : (position + 1) * b]
+            self._orders[task, epoch] = random.permutation(rows)
+        return self._orders[task, epoch]
 
     def remembered(self, random: np.random.Generator, count: int) -> Batch:
         """Draw examples from the memory."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from twofold.choices import Grouping, Mode, Precision
+from twofold.choices import Grouping, Mode, Precision, Scenario
 from twofold.evaluation.schedule import Schedule
 from twofold.options import above, between, from_to_below, option
+from twofold.sequence import order_check, read_order
 
 SEED = 142  # the first of the seeds that `--seeds` counts
 LARGEST = 10**9  # the largest count: larger ones fit no computer's memory
+MOST_PARTS = 10_000  # tasks, each with a column of accuracies
 LARGEST_SEED = 2**32 - 1  # the limit of numpy's legacy generator, which splits classes into tasks
 LARGEST_LR = 1e30  # larger steps overflow single precision
 
@@ -73,6 +75,49 @@ class Settings:
         check=between(1, LARGEST),
         group=TRAINING,
         reduces=True,
+    )
+    epochs: int | None = option(
+        None,
+        help="N passes over the training data of each task, instead of iterations",
+        check=between(1, LARGEST),
+        group=TRAINING,
+    )
+    order: str | None = option(
+        None,
+        help="the benchmark's tasks in this order, such as 1,2,1: tasks can return or be left out",
+        check=order_check,
+        metavar="1,2,1",
+        group=TRAINING,
+        commas=True,
+    )
+    parts: int | None = option(
+        None,
+        help="homogeneous tasks: the data of all tasks (or of those in --order) in N random equal "
+        "parts, each of which is a task, with one test set",
+        check=between(1, MOST_PARTS),
+        group=TRAINING,
+    )
+    blur: float = option(
+        0.0,
+        help="mix the examples of neighbouring tasks around each switch, over this share of their "
+        "iterations (default: 0)",
+        check=from_to_below(0, 1),
+        metavar="FRACTION",
+        group=TRAINING,
+    )
+    task_free: bool = option(
+        False,
+        help="train on one stream without task boundaries, which only the evaluation knows; it "
+        "needs a memory such as reservoir(2000)",
+        label="task-free",
+        group=TRAINING,
+    )
+    scenario: Scenario | None = option(
+        None,
+        help="task: train and evaluate each task among its own classes, and give task ids to a "
+        "network that takes them (default: the benchmark's own, domain or class)",
+        metavar="SCENARIO",
+        group=TRAINING,
     )
     momentum: float = option(
         0.9,
@@ -150,7 +195,21 @@ class Settings:
     def schedule(self) -> Schedule:
         return Schedule.parse(self.eval_schedule)
 
+    @property
+    def task_ids(self) -> bool:
+        """Whether training knows which task an example belongs to."""
+        return not self.task_free
+
     def iterations_of(self, examples: int, offline_iterations: int) -> int:
         """Return the iterations of a task: online, one pass without the last partial batch."""
-        count = examples // self.batch_size if self.mode == "online" else offline_iterations
+        a_pass = examples // self.batch_size
+        if self.epochs is not None:
+            return self.epochs * a_pass
+        count = a_pass if self.mode == "online" else offline_iterations
         return min(count, self.iterations or count)
+
+    def sequence(self, available: int) -> list[int]:
+        """Return which of the available tasks is trained at each place; parts are tasks."""
+        every = list(range(1, (self.parts or available) + 1))
+        order = read_order(self.order) if self.order and not self.parts else None
+        return (order or every)[: self.tasks]

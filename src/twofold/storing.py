@@ -10,6 +10,7 @@ from torch import Tensor
 
 from twofold.benchmarks import Batch, Benchmark
 from twofold.benchmarks.base import Rows
+from twofold.course import Course
 from twofold.memories import Memory
 from twofold.models import FlatModel
 from twofold.models.features import features, head_of
@@ -26,6 +27,7 @@ class Storing:
     objective: Objective
     benchmark: Benchmark
     net: FlatModel
+    course: Course
 
     def start(self) -> None:
         self.memory.start(self.benchmark.train.labels.cpu().numpy(), self.features)
@@ -33,19 +35,21 @@ class Storing:
     def see(self, task: int, batch: Batch) -> None:
         """Show the examples of an iteration."""
         if self.memory.current or not self.memory.ahead:
-            entered = self.memory.see(task, batch.rows.cpu().numpy())
+            entered = self.memory.see(self.course.part(task), batch.rows.cpu().numpy())
             if len(entered):
                 self.objective.store(entered)
 
     def end_task(self, task: int, rows: Rows) -> None:
         """Store examples of a task at its end, unless they are stored as they come.
 
+        What is stored of a task stays as it is when the task returns.
+
         rows: those that the objective stores, if the choice was made at the start of the task.
         """
-        if self.memory.current:
+        if self.memory.current or (self.memory.ahead and self.course.returns(task)):
             return
         if not self.memory.ahead:
-            rows = self.memory.seen(self.benchmark.tasks[task - 1])
+            rows = self.memory.seen(task, self.course.shown(task))
         self.objective.store(rows)
         self.memory.add(task, rows)
 
@@ -54,4 +58,4 @@ class Storing:
         head = head_of(self.net, self.memory.name)
         parts = np.array_split(rows, range(CHUNK, len(rows), CHUNK))
         batches = (self.benchmark.train.batch(part) for part in parts)
-        return torch.cat([features(self.net, batch.x, head) for batch in batches])
+        return torch.cat([features(self.net, batch.x, head, batch.tasks) for batch in batches])

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 Purpose = Literal[
     "initialisation",
     "batches",
+    "blur",
+    "parts",
     "memory",
     "replay",
     "mixing",

@@ -14,7 +14,8 @@ def inert(text: str) -> str:
 
 def value_text(mean: float, error: float | None, decimals: int = 1) -> str:
     """Return `93.6 ± 0.1`, or the mean alone for a single seed."""
-    return f"{mean:.{decimals}f}" + (f" ± {error:.{decimals}f}" if error is not None else "")
+    text = signed(mean, decimals).removeprefix("+")
+    return text + (f" ± {error:.{decimals}f}" if error is not None else "")
 
 
 def mean_text(values: Iterable[float | None], empty: str = EMPTY) -> str:
@@ -33,9 +34,9 @@ def signed(number: float, decimals: int = 1) -> str:
     return ("+" if number > 0 else MINUS) + text
 
 
-def interval_text(interval: tuple[float, float] | None) -> str:
+def interval_text(interval: tuple[float, float] | None, decimals: int = 1) -> str:
     """Return `+0.3 to +2.0`; a dash if there is none."""
-    return " to ".join(map(signed, interval)) if interval else EMPTY
+    return " to ".join(signed(end, decimals) for end in interval) if interval else EMPTY
 
 
 def p_text(p: float | None) -> str:

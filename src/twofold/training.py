@@ -13,11 +13,14 @@ import torch
 from torch import Tensor
 
 from twofold import optimizers
-from twofold.benchmarks import Batch, Benchmark
+from twofold.benchmarks import Benchmark
+from twofold.benchmarks.arrangement import arranged
 from twofold.benchmarks.base import Rows
-from twofold.benchmarks.validation import validating
+from twofold.benchmarks.scenarios import in_scenario, own_outputs
+from twofold.boundaries import check_boundaries
 from twofold.chain import Chain
 from twofold.compatibility import check_method, check_outputs, check_quota
+from twofold.course import Course
 from twofold.curves import Curves
 from twofold.diagnosis import Diagnosis
 from twofold.errors import UserError
@@ -71,20 +74,21 @@ class Training:
         on_task_end: Callable[[int, Weights, Weights | None], None] | None = None,
         start_from: Weights | None = None,
     ) -> None:
-        if settings.validation:
-            benchmark = validating(benchmark, settings.validation, settings.seed)
+        benchmark = in_scenario(arranged(benchmark, settings), settings.scenario)
         self.benchmark, self.objective, self.routines = benchmark, objective, routines
         self.settings, self.on_progress, self.on_task_end = settings, on_progress, on_task_end
-        self.tasks = benchmark.tasks[: settings.tasks]
         self.chain = Chain(routines)
         self.needs = self.chain.needs
         choice = optimizers.read(settings.optimizer)
         self.lr, self.momentum = choice.base(settings.lr, settings.momentum)
         self.memory = everything() if objective.stores_all else memory_of(settings)
+        self.course = Course(benchmark, objective, self.memory, settings)
+        self.tasks = self.course.tasks
         self._check()
         device = benchmark.train.labels.device
         self.net = initialised(benchmark, settings.seed, device, start_from)
-        check_outputs(self.net, benchmark, self.tasks)
+        outputs = check_outputs(self.net, benchmark, self.tasks)
+        self.net.own = own_outputs(benchmark, outputs) if benchmark.scenario == "task" else None
         self.update: Update = (
             Momentum(self.net)
             if choice.plain_sgd
@@ -92,13 +96,13 @@ class Training:
         )
         past = len(self.tasks) - 1 if Needs.PER_TASK in self.needs else 0
         self._references = self.net.values.new_empty(past, len(self.net.values))  # G, reused
-        self.storing = Storing(self.memory, objective, benchmark, self.net)
+        self.storing = Storing(self.memory, objective, benchmark, self.net, self.course)
         self.storing.start()
         self.evaluator = Evaluator(
             benchmark, self.net, settings.eval_size, settings.seed, settings.eval_precision
         )
         self.schedule = settings.schedule
-        self.sampler = Sampler(benchmark, objective, self.needs, self.memory, settings)
+        self.sampler = Sampler(benchmark, objective, self.needs, self.memory, settings, self.course)
         self.task, self.n = 1, 0  # the task being learned, and how many of its iterations are done
         self.curves = Curves(len(self.tasks))
         self.task_ends: list[list[float]] = []
@@ -123,6 +127,8 @@ class Training:
         scenario, memory = self.benchmark.scenario, self.memory
         check_method(self.objective, self.routines, scenario, memory, self.momentum)
         check_quota(self.objective, self.routines, memory, self.benchmark)
+        sequence = [id(task) for task in self.tasks]
+        check_boundaries(self.objective, self.routines, memory, self.settings, sequence)
         self._check_batch(min(len(task.train) for task in self.tasks))
 
     def _check_batch(self, examples: int) -> None:
@@ -139,8 +145,8 @@ class Training:
         """
         for task in range(self.task, len(self.tasks) + 1):
             chosen, rows = self._start_task(task)
-            count, done = self._iterations(len(rows)), len(self.curves) - self.n
-            left = sum(map(self._expected, range(task + 1, len(self.tasks) + 1)))
+            count, done = self.course.iterations(len(rows)), len(self.curves) - self.n
+            left = sum(self.course.lengths[task:])
             for n in range(self.n + 1, count + 1):
                 with self._timed("training"), self._network_draws(task, n):
                     self.curves.add(task, self._iterate(task, n, rows))
@@ -214,12 +220,15 @@ class Training:
 
     def _start_task(self, task: int) -> tuple[list[Rows], Rows]:
         """Return the rows to store at the task's end, and the rows to train on."""
-        chosen = self._choose(task)
-        rows = self.objective.start_task(task, chosen)
-        self._check_batch(len(rows))  # an objective may hold examples out
-        for term in self.objective.terms:
-            term.start_task(task)
-        self.chain.start_task(task)
+        chosen = self.course.choose(task)
+        if self.settings.task_free:  # a method that acts at boundaries is refused
+            rows = self.tasks[task - 1].train
+        else:
+            rows = self.objective.start_task(task, chosen)
+            self._check_batch(len(rows))  # an objective may hold examples out
+            for term in self.objective.terms:
+                term.start_task(task)
+            self.chain.start_task(task)
         if self._to_restore is not None:
             self._put_back(self._to_restore)
             self._to_restore = None
@@ -231,19 +240,12 @@ class Training:
 
     def _end_task(self, task: int, chosen: list[Rows]) -> None:
         """Let the objective and the terms look at the network, and store examples of the task."""
+        if self.settings.task_free:
+            return
         rows = self.objective.end_task(task, chosen)
         for term in self.objective.terms:
             term.end_task(task)
         self.storing.end_task(task, rows)
-
-    def _choose(self, task: int) -> list[Rows]:
-        random = stream(self.settings.seed, "memory", task)
-        return self.memory.choose(self.tasks[task - 1], random)
-
-    def _expected(self, task: int) -> int:
-        """Return the iterations of a later task; an objective may hold examples out."""
-        held_out = self.objective.held_out(self._choose(task))
-        return self._iterations(len(self.tasks[task - 1].train) - len(held_out))
 
     def _put_back(self, state: dict[str, Any]) -> None:
         self.net.values.copy_(state["values"])
@@ -259,13 +261,12 @@ class Training:
         self.seconds = state["seconds"]
         self.evaluator.restore(state["evaluator"])
 
-    def _iterations(self, examples: int) -> int:
-        return self.settings.iterations_of(examples, self.benchmark.offline_iterations)
-
     def _iterate(self, task: int, n: int, rows: Rows) -> dict[str, Tensor | float]:
         before = self.diagnosis.before(task, n) if self.diagnosis else None
         # 1. Sample: the current batch, and the examples to replay.
         draw = self.sampler.draw(task, n, rows)
+        if self.course.mixes:
+            self.objective.see_classes(draw.new.y)
         # 2. The gradient of the objective.
         apart = Needs.OLD in self.needs and self.objective.replays != "nothing"
         passes = self.objective.passes(draw)
@@ -274,15 +275,16 @@ class Training:
         own_pass, elsewhere = self._needs_own_pass(draw), Needs.ELSEWHERE in self.needs
         if draw.references or own_pass or elsewhere:
             g = g.clone()  # these passes reuse the network's gradient vector
-        seed, count = self.settings.seed, self._iterations(len(rows))
-        step = Step(task, n, self.net, g, old, losses=losses, seed=seed, iterations=count)
+        place, seed = (draw.task, draw.iteration), self.settings.seed
+        step = Step(*place, self.net, g, old, losses=losses, seed=seed)
+        step.iterations = self.course.told_length(len(rows))
         step.old_loss = losses["old"] if old is not None else None
         step.old_weight = old_weight(passes)
         if draw.references or own_pass:
             self._add_references(step, draw)
         if elsewhere:
-            step.gradient_at = functools.partial(self._gradient_at, draw, passes)
-        if Needs.MEMORY in self.needs and task > 1:
+            step.gradient_at = functools.partial(self._gradient_at, (task, n), passes)
+        if Needs.MEMORY in self.needs and draw.task > 1:
             step.memory = functools.partial(self.sampler.remembered, step.random())
         if Needs.CURRENT in self.needs:
             step.stored = functools.partial(self.sampler.remembered, step.random())
@@ -312,20 +314,18 @@ class Training:
             for row, batch in zip(step.references, draw.references, strict=True):
                 row.copy_(frozen_gradient(self.net, [batch], affine=False)[0])
         if draw.old is not None and self._needs_own_pass(draw):
-            pieces = zip(*(part.split(self.settings.batch_size) for part in draw.old), strict=True)
-            batches = [Batch(*piece) for piece in pieces]
+            batches = draw.old.split(self.settings.batch_size)
             # As in the authors' code, full replay leaves out batch norm's scale and shift.
             affine = self.objective.replays != "each"
             old, step.old_loss = frozen_gradient(self.net, batches, affine)
             step.old = old.clone()
 
-    def _gradient_at(self, draw: Draw, passes: list[Pass], values: Tensor) -> Tensor:
+    def _gradient_at(self, place: tuple[int, int], passes: list[Pass], values: Tensor) -> Tensor:
         """Return the objective's gradient at different weights, without a change of batch norm.
 
         Dropout drops the same units as in the iteration's first pass, unless that pass computed
         g_old separately, term by term.
         """
-        place = draw.task, draw.iteration
         with self.net.using(values, self.net.buffers()), self._network_draws(*place):
             terms = self.objective.terms
             return objective_gradient(self.net, passes, apart=False, additions=terms).g

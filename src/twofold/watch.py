@@ -19,32 +19,31 @@ from __future__ import annotations
 import dataclasses
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from twofold.curves import ACCURACY, Curves
+from twofold.curves import ACCURACY, Curves, loggable
 from twofold.errors import UserError
 from twofold.evaluation.outside import OutsideEvaluator, Value, bare, rank, stacked
-from twofold.evaluation.sets import Measured, digest_of, read_sets
+from twofold.evaluation.sets import Measured, digest_of, number_of, read_sets
 from twofold.evaluation.untouched import kept_random_states, seed_all
 from twofold.experiments import checkpoints
 from twofold.experiments.config import Config
 from twofold.experiments.foreign import describe
+from twofold.experiments.options import Place
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, Work, writing
 from twofold.experiments.summary import summarise
+from twofold.how import How
 from twofold.models.view import device_of
-from twofold.options import shown
+from twofold.options import options, shown
 from twofold.results import Result
-
-if TYPE_CHECKING:
-    from twofold.how import How
 
 CHECKPOINT_EVERY = 30.0  # seconds
 ROLES = ("evaluated", "raw")
@@ -104,7 +103,8 @@ class Watch:
         word = measure if higher_is_better else f"−{measure}"
         self._quantities = [word if isinstance(one, Measured) else ACCURACY for one in sets]
         self._higher_is_better, self._resume = higher_is_better, resume
-        self._schedule, self._every = self.config.schedule, checkpoint_every
+        self._schedule = self.config.schedule
+        self._every = options(Place)["checkpoint_every"].value(checkpoint_every)
         sign = 1.0 if higher_is_better else -1.0
         self._evaluator = OutsideEvaluator(sets, self.config.eval_size, self.config.seed, sign)
         self._idle = rank() != 0  # in distributed training, one process evaluates for all
@@ -173,7 +173,7 @@ class Watch:
             done: With `resume`, how many iterations of this task the loop has done before. What
                 was recorded after them is dropped.
         """
-        number = self._number(task)
+        number = number_of(task, self._names)
         if self._idle:
             return
         self._check_open()
@@ -210,6 +210,8 @@ class Watch:
         if not self._task:
             raise UserError("call watch.task(0) before the first watch(model)")
         if how is not None:
+            if not isinstance(how, How):
+                raise UserError(f"how must be a How, not {shown(how)}")
             self._logged = how.recorded | self._logged
             if how.evaluates_others:
                 if raw is not None:
@@ -234,12 +236,7 @@ class Watch:
 
         Figures know `projected`, and all names are columns of the curves.
         """
-        for name, value in values.items():
-            known = name in ("task", "iteration") or name.startswith(("accuracy_", "raw_accuracy_"))
-            if known or (isinstance(value, Tensor) and value.numel() != 1):
-                raise UserError(f"can't log {name!r}: log a number by a name that is not taken")
-            number = value.detach().reshape(()) if isinstance(value, Tensor) else float(value)
-            self._logged[name] = number
+        self._logged |= {name: loggable(name, value) for name, value in values.items()}
 
     def save(self) -> None:
         """Write the curves so far to the store; call it when the loop saves its own state."""
@@ -281,17 +278,6 @@ class Watch:
         if self._finished:
             raise UserError(f"{self._name} is finished: a new run needs a new Watch")
 
-    def _number(self, task: int | str) -> int:
-        """Return the number of a task from 1."""
-        if task in self._names:
-            return self._names.index(str(task)) + 1
-        if isinstance(task, bool) or not isinstance(task, int):
-            names = ", ".join(self._names)
-            raise UserError(f"a task is a number from 0, or one of {names}, not {task!r}")
-        if not 0 <= task < len(self._names):
-            raise UserError(f"there is no task {task}: test sets are those of {len(self._names)}")
-        return task + 1
-
     def _start(self, number: int, done: int) -> None:
         self._task, self._n = number, done
         self._evaluated = self._ended = False
@@ -314,21 +300,27 @@ class Watch:
 
     def _evaluate(self) -> None:
         """Evaluate after the last iteration."""
-        start = time.perf_counter()
-        try:
+        with self._evaluating():
             for role, model in self._models.items():
                 with self._weights(role):
                     values = self._evaluator.subset(role, model, self._task, len(self._curves))
                 self._latest[role] = values
-        except Exception as error:  # whatever happens in the model or a measure, curves are kept
+            latest = {role: stacked(values) for role, values in self._latest.items()}
+            self._curves.add_accuracies(latest["evaluated"], latest.get("raw"))
+        self._evaluated = True
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        """Count the seconds; save the curves if anything fails in the model or in a measure."""
+        start = time.perf_counter()
+        try:
+            yield
+        except Exception as error:
             self.save()
             if isinstance(error, UserError):
                 place = f"after iteration {self._n} of task {self._task - 1}"
                 raise UserError(f"{error} ({place}; the curves so far are kept)") from error
             raise
-        latest = {role: stacked(values) for role, values in self._latest.items()}
-        self._curves.add_accuracies(latest["evaluated"], latest.get("raw"))
-        self._evaluated = True
         self._evaluation += time.perf_counter() - start
 
     def _weights(self, role: str) -> AbstractContextManager[None]:
@@ -346,16 +338,18 @@ class Watch:
             )
         if not self._evaluated:
             self._evaluate()
-        start = time.perf_counter()
-        for role, model in self._models.items():
-            with self._weights(role):
-                self._ends[role].append(self._evaluator.whole(role, model, self._latest[role]))
-            module = bare(model)
-            if isinstance(module, nn.Module):
-                self._device = str(device_of(module))
-                finite = all(bool(torch.isfinite(p).all()) for p in module.parameters())
-                self._finite = self._finite and finite
-        self._evaluation += time.perf_counter() - start
+        ends: dict[str, list[float]] = {}
+        with self._evaluating():
+            for role, model in self._models.items():
+                with self._weights(role):
+                    ends[role] = self._evaluator.whole(role, model, self._latest[role])
+                module = bare(model)
+                if isinstance(module, nn.Module):
+                    self._device = str(device_of(module))
+                    finite = all(bool(torch.isfinite(p).all()) for p in module.parameters())
+                    self._finite = self._finite and finite
+        for role, values in ends.items():
+            self._ends[role].append(values)
         self._ended = True
 
     def _state(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import twofold
 from twofold import How, Watch
 
-pytest.importorskip("avalanche", reason="Avalanche is in the second environment")
+pytest.importorskip("avalanche", reason="of the adapters (make test-adapters)")
 from avalanche.benchmarks import split_online_stream, tensors_benchmark
 from avalanche.training import Replay
 from avalanche.training.plugins import EvaluationPlugin

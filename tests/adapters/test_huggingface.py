@@ -15,9 +15,7 @@ from torch.nn.functional import cross_entropy
 import twofold
 from twofold import How, UserError, Watch
 
-transformers = pytest.importorskip(
-    "transformers", reason="Transformers is in the second environment"
-)
+transformers = pytest.importorskip("transformers", reason="of the adapters (make test-adapters)")
 from twofold.adapters.huggingface import TwofoldCallback  # noqa: E402
 
 

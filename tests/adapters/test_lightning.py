@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import twofold
 from twofold import How, UserError, Watch
 
-lightning = pytest.importorskip("lightning", reason="Lightning is in the second environment")
+lightning = pytest.importorskip("lightning", reason="of the adapters (make test-adapters)")
 from twofold.adapters.lightning import TwofoldCallback  # noqa: E402
 
 X = torch.randn(96, 6, generator=torch.Generator().manual_seed(0))

@@ -1,9 +1,8 @@
-"""Split Mini-ImageNet, from the real images."""
+"""Split Mini-ImageNet, from small images and from the real ones."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from helpers.benchmarks import assert_published_whitening
 
 from twofold.benchmarks import Recipe
@@ -11,9 +10,8 @@ from twofold.benchmarks.splitting import class_order
 from twofold.datasets import load
 
 
-@pytest.mark.real_data
-def test_split_mini_imagenet(need):
-    folder = need("mini-imagenet")
+def test_split_mini_imagenet(images):
+    folder = images("mini-imagenet")
     data = load("mini-imagenet", folder)
     each = len(data.train.labels) // 100, len(data.test.labels) // 100  # 125 and 25 of the subset
     _, _, tasks = Recipe.find("split-mini-imagenet").divide(data, 142)

@@ -42,13 +42,21 @@ IMAGES = (images(60), y(60), images(30), y(30))
         ([GOOD, (x(60), y(60), x(30), y(30) - 1)], "task 2: test labels.* -1"),
         ([(x(60), y(60) + 0.5, x(30), y(30))], "task 1: training labels.*whole.* 0.5"),
         ([(x(60), x(60)[:, :3], x(30), y(30))], "task 1: training labels.*one.*60, 3"),
-        ([(x(60).long(), y(60), x(30), y(30))], "task 1: training inputs are int64"),
+        ([(x(60).long(), y(60), x(30), y(30))], "task 1: test inputs are float32.* int64"),
+        ([(x(60).long(), y(60), x(30).int(), y(30))], "task 1: test inputs are int32.* int64"),
+        ([(x(60).to(torch.int8), y(60), x(30), y(30))], "task 1: training inputs are int8"),
         ([(x(60) > 0, y(60), x(30), y(30))], "task 1: training inputs are bool"),
         ([IMAGES, (images(60), y(60), x(30, 6, 5, 2), y(30))], "task 2: test inputs are float32"),
         ([GOOD, IMAGES], "task 2: training inputs are uint8.* float32"),
         ([(images(60, 6, 5), y(60), images(30, 6, 5), y(30))], r"task 1:.*\[N, H, W, C\].*6, 5"),
         ([GOOD, (x(60), y(60), x(30, 7), y(30))], r"task 2: test inputs.*\[7\].*\[8\]"),
         ([GOOD, GOOD[:3]], "task 2.*four tensors.* 3"),
+        ([(x(60), y(60) * 1j, x(30), y(30))], "task 1: training labels.*not complex64"),
+        (
+            [(images(60, 0, 0, 3), y(60), images(30, 0, 0, 3), y(30))],
+            r"task 1: training images of shape \[0, 0, 3\] have no pixels",
+        ),
+        ([GOOD, (x(60), y(60), x(30), y(30) + 1)], "task 2: a test label is 3, .* up to 2"),
     ],
 )
 def test_an_error_is_named_with_its_task(tasks, message):

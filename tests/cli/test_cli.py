@@ -20,7 +20,7 @@ from twofold.options import Option, options
 HEAVY = {"torch", "numpy", "scipy", "pyarrow", "rich", "pandas", "matplotlib"}
 COMMANDS = (  # `table` and `figure` list what papers define, which takes their modules
     *("", "run", "study", "study list", "study show", "study run", "runs", "verdicts"),
-    *("departures", "report", "list", "data"),
+    *("compare", "departures", "report", "list", "data"),
 )
 
 

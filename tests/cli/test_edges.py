@@ -71,6 +71,23 @@ VALUES = {
 }
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("plugins", 3, "plugins must be a list, not 3"),
+        ("plugins", "mine.py", "plugins must be a list, not 'mine.py'"),
+        ("out", "a\0b", "out must be a path"),
+        ("out", "x" * 5000, "out must be a path"),
+        ("out", "/".join(["x" * 200] * 30), "out must be a path"),
+        ("data", "\0", "data must be a path"),
+    ],
+)
+def test_lists_and_paths_that_are_none_are_answered_in_one_line(name, value, expected):
+    with pytest.raises(twofold.UserError, match=expected) as caught:
+        twofold.run("rotated-mnist", "er", **{name: value})
+    assert len(str(caught.value)) < 200
+
+
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
 def test_any_value_from_python_is_answered_in_one_line(value):
     for name, each in options(Options).items():

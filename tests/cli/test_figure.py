@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,20 @@ def test_the_command_draws_what_is_in_a_folder(tmp_path, capsys, monkeypatch):
     assert Path("rotated-mnist-offline-gap.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_command_takes_labels_zooms_and_the_mean_over_tasks(tmp_path, capsys):
+    stored(
+        [two_tasks(method, [50, 60, 70, 80]) for method in ("er", "joint+gem(gamma=0.1)")],
+        tmp_path / "runs",
+    )
+    words = ["figure", "gap", "rotated-mnist", "--runs", str(tmp_path / "runs"), "--together"]
+    words += ["--methods", "er", "joint+gem(gamma=0.1)", "--task", "mean", "--zoom", "1"]
+    words += ["--label", "joint+gem(gamma=0.1)=GEM, γ = 0.1", "-o", str(tmp_path / "gap.svg")]
+    assert main(words) == 0
+    assert "joint+gem(gamma=0.1) (1)" in capsys.readouterr().out
+    texts = re.findall(r"<!-- (.*?) -->", (tmp_path / "gap.svg").read_text())
+    assert {"er", "GEM, γ = 0.1", "mean task accuracy (%)", "1"} <= {*texts}
+
+
 def test_the_command_says_what_it_left_out_and_which_setting_it_chose(tmp_path, capsys):
     runs = [two_tasks("er", [50, 60, 70, 80], lr=lr, metrics=(1, lr)) for lr in (0.1, 0.01)]
     stored([*runs, two_tasks("der", [50, 60, 70, 80])], tmp_path)
@@ -43,7 +58,13 @@ def test_the_command_says_what_it_left_out_and_which_setting_it_chose(tmp_path, 
         (["--mode", "online"], "no runs of rotated-mnist, online, paper: train them with `twofold"),
         (["-o", "gap.gif"], "a figure's name must end in .png, .svg or .pdf, not 'gap.gif'"),
         (["--lr", "0.5"], "no runs with lr 0.5: there are 0.01, 0.1"),
-        (["--task", "3"], "task must be from 1 to 2, not 3"),
+        (["--task", "3"], "task must be from 1 to 2 or mean, not 3"),
+        (["--task", "all"], "argument --task: must be the number of a task, or mean, not 'all'"),
+        (["--zoom", "0"], "zoom must be a whole number of iterations from 1 on, not 0"),
+        (["--zoom", "abc"], "argument --zoom: must be a whole number, not 'abc'"),
+        (["--label", "er"], "--label takes a method and a text, such as er+gem=GEM, not 'er'"),
+        (["--label", "der=A"], "no label can be given to 'der': the figure shows er"),
+        (["--label", "er=A", "--label", "er=B"], "--label names er twice"),
     ],
 )
 def test_the_command_answers_errors_in_one_line(words, message, tmp_path, capsys, monkeypatch):

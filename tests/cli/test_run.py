@@ -201,7 +201,7 @@ def test_iterations_is_a_cap_offline_too() -> None:
     """`at most N a task`, says the help: 100 is not a wish for more than the benchmark's 12."""
     settings = Settings(lr=0.1, batch_size=7, seed=142, iterations=100, tasks=2, eval_size=5)
     training = Training(class_benchmark(), Objective.find("er").make({}), [], settings)
-    assert training._iterations(60) == 12
+    assert training.course.iterations(60) == 12
 
 
 # What a run prints and leaves

@@ -178,7 +178,7 @@ def test_a_column_that_was_left_out_is_named(small: Path) -> None:
 def test_tensorboard_says_what_is_missing(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("tensorboard")
+    pytest.importorskip("tensorboard", reason="with TensorBoard (pip install tensorboard)")
     from twofold.experiments.tensorboard import write_curves
 
     run = Store(small).runs()[0]
@@ -288,6 +288,12 @@ DIFFERENT = {  # a value of each option that is not the one of a plain run
     "seed": 7,
     "iterations": 30,
     "tasks": 2,
+    "epochs": 3,
+    "order": "2,1",
+    "parts": 2,
+    "blur": 0.1,
+    "task_free": True,
+    "scenario": "task",
     "momentum": 0.5,
     "optimizer": "adam",
     "memory": "reservoir(500,replay=64)",
@@ -314,6 +320,7 @@ def varied(tmp_path_factory: pytest.TempPathFactory) -> Store:
     what = {"benchmark": "rotated-mnist", "method": "er", "lr": 0.1, "batch_size": 128}
     for seed, (name, value) in enumerate(DIFFERENT.items(), 142):  # some share an identity
         options = {**what, "seed": seed, **({} if name == "start_from" else {name: value})}
+        options |= {"memory": "reservoir(500)"} if name == "task_free" else {}
         config = configure(options.pop("benchmark"), options.pop("method"), **options)
         store.save(example_run(config, gap_accuracies(12, 3, 1)))
     return store

@@ -11,7 +11,7 @@ from helpers.runs import saved, seeded
 
 from twofold.compare.groups import groups
 from twofold.experiments.store import Store
-from twofold.report.tables import render, study_table
+from twofold.report.tables import render, store_table, study_table
 
 
 def test_only_some_of_the_metrics_on_the_command_line(twofold: Command, tmp_path: Path) -> None:
@@ -64,3 +64,37 @@ def test_mistakes_are_answered_in_one_line(
     assert result.code == 2
     assert message in one_line(result.err)
     assert result.out == ""
+
+
+def test_without_a_name_all_runs_are_shown_at_full_width(twofold: Command, store: Path) -> None:
+    result = twofold("table", "--runs", store, "--metrics", "avg,min", "--sort", "-min")
+    assert result.code == 0
+    found = groups(Store(store).runs())
+    assert result.out == render(store_table(found, ["avg", "min"], ["-min"]), "md")
+    assert result.out.index("| er ") < result.out.index("| er+gem ")  # the worst first
+    words = ("--metrics", "min", "--format", "csv")
+    out = twofold("table", "--runs", store, "--method", "er+gem", *words).out
+    assert "er+gem" in out
+    assert ",er," not in out
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ("--metrics forgeting", "unknown metric 'forgeting': did you mean 'forgetting'?"),
+        ("--sort avgg", "unknown column 'avgg': did you mean 'avg'?"),
+        ("main --sort avg", "--sort is for `twofold table` without a name"),
+        ("--method joint", "unknown method 'joint' (there are er, er+gem)"),
+        ("--profile publishd", "unknown profile 'publishd'"),
+        ("main --profile paper,published", "a paper's table has one profile, not 2"),
+        ("--runs nowhere", "there is no folder nowhere: `twofold run` makes one"),
+    ],
+)
+def test_mistakes_with_the_table_of_a_store(
+    twofold: Command, store: Path, args: str, message: str
+) -> None:
+    words = args.split()
+    words += [] if "--runs" in words else ["--runs", str(store)]
+    result = twofold("table", *words)
+    assert (result.code, result.out) == (2, "")
+    assert message in one_line(result.err)

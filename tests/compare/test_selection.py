@@ -101,7 +101,7 @@ def test_a_run_belongs_to_every_profile_that_would_make_it():
         ("joint", 152),
     }
     (whole,) = panels(gap_figure(selection), "whole")
-    assert curves(whole) == {BLACK: ([1, 2, 3, 4], [55, 65, 75, 85])}
+    assert list(curves(whole).values()) == [([1, 2, 3, 4], [55, 65, 75, 85])]
     # It is the paper's profile's, too, by its longer name; the labelled one is not.
     selection = select_runs(runs, "rotated-mnist", methods=["joint(keep=20000)"])
     assert [run.config.seed for run in selection] == [142, 162, 162]

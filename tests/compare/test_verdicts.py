@@ -42,7 +42,7 @@ def test_comparisons_with_the_same_methods_are_distinguished() -> None:
     runs.append(seeded("er+gem", [82, 84, 83], **small))
     sentences = [v.sentence for v in verdicts(grouped(*runs)) if v.hypothesis == "H1"]
     assert "With" not in sentences[0]  # the primary one, as the study has it
-    assert " With memory per class 50." in sentences[1]
+    assert " With memory per-class-task(50)." in sentences[1]
     assert "With" not in against([1, 2, 4]).sentence
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from helpers import publishers, servers
+from helpers.image_fixtures import missing
 
-from twofold.datasets import Dataset, load
+from twofold.datasets import Dataset, get, load
 from twofold.datasets.cache import root
 from twofold.datasets.library import sources
+from twofold.errors import UserError
 
 
 @pytest.fixture(autouse=True)
@@ -54,16 +57,28 @@ def serve() -> Iterator[Callable[..., servers.Server]]:
 @pytest.fixture(scope="session")
 def real_folder(data_folder: Path | None) -> Path:
     """Where real images are; it may be the user's cache, as these tests have one of their own."""
+    if data_folder is None:
+        with suppress(UserError):
+            get("mnist")
     return data_folder or root()
 
 
+@pytest.fixture(scope="session")
+def shared_cache() -> Path:
+    """Return the folder with decoded real images, which tests share: decoding is slow."""
+    return root()
+
+
 @pytest.fixture
-def real_dataset(real_folder: Path) -> Callable[[str], Dataset]:
+def real_dataset(
+    real_folder: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], Dataset]:
     """`real_dataset("mnist")`: the published images, loaded twice, the second time quickly."""
+    monkeypatch.setenv("TWOFOLD_CACHE", str(shared_cache))
 
     def real_dataset(name: str) -> Dataset:
         if sources()[name].find(real_folder) is None:
-            pytest.skip(f"{name} is not in {real_folder}")
+            pytest.skip(missing(name))
         dataset = load(name, real_folder)
         start = time.process_time()  # whatever else the machine does is not measured
         load(name, real_folder)

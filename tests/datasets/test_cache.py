@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -17,13 +18,30 @@ from twofold.datasets.dataset import digest
 from twofold.errors import UserError
 
 
+@pytest.fixture(scope="module")
+def first_load(mini_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache after a first load; not to be changed."""
+    folder = tmp_path_factory.mktemp("first") / "cache"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TWOFOLD_CACHE", str(folder))
+        load("mini-imagenet", mini_folder)
+    return folder
+
+
 @pytest.fixture
-def entry(mini_folder: Path, cache_folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+def entry(first_load: Path, cache_folder: Path) -> Path:
     """The cache entry after a first load."""
-    load("mini-imagenet", mini_folder)
+    shutil.copytree(first_load, cache_folder)
     (path,) = (cache_folder / "decoded").iterdir()
-    assert capsys.readouterr().err.startswith("decoding mini-imagenet from ")
     return path
+
+
+def test_a_first_load_says_what_it_does(
+    mini_folder: Path, cache_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load("mini-imagenet", mini_folder)
+    assert capsys.readouterr().err.startswith("decoding mini-imagenet from ")
+    assert len(list((cache_folder / "decoded").iterdir())) == 1
 
 
 def test_a_second_load_only_maps(

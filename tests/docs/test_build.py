@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -49,11 +47,10 @@ def block(command: str, body: str = "") -> str:
     return f"<!-- made by: {command} -->\n{body}\n<!-- end -->\n"
 
 
-def test_the_projects_own_documents_are_up_to_date() -> None:
-    process = subprocess.run(
-        [sys.executable, SCRIPT, "--check"], capture_output=True, text=True, timeout=300
-    )
-    assert (process.returncode, process.stdout) == (0, ""), process.stderr
+def test_the_projects_own_documents_are_up_to_date(
+    build: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (build.main(["--check"]), capsys.readouterr().out) == (0, "")
 
 
 def test_a_table_is_what_its_command_prints(

@@ -1,4 +1,4 @@
-"""docs/objectives.md and docs/memories.md: a section of fixed shape for each, and true refusals."""
+"""Every component has a page of fixed shape, and what documents say is refused is refused."""
 
 from __future__ import annotations
 
@@ -14,36 +14,44 @@ from twofold.component import Component
 from twofold.errors import UserError
 from twofold.memories import Memory
 from twofold.objectives import Objective
+from twofold.routines import Routine
 from twofold.terms import Addition
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = dict.fromkeys((Objective, Addition), DOCS / "objectives.md")
-PAGES |= {Memory: DOCS / "memories.md"}
+FOLDERS = {Objective: "objectives", Addition: "terms", Memory: "memories", Routine: "routines"}
+OVERVIEWS = {"terms": "objectives.md"}  # the others have one of their own
 SHAPE = ["Idea", "Equation", "Options", "Cost", "Measured"]
-EVERY = [(kind, name) for kind in PAGES for name in sorted(kind.known)]
+FAMILIES = [(Routine, name) for name in Routine.families]  # routines of a different package
+EVERY = [(kind, name) for kind in FOLDERS for name in sorted(kind.known)] + FAMILIES
 
 
 @pytest.mark.parametrize(("kind", "name"), EVERY)
-def test_every_component_has_a_section_of_fixed_shape(kind: type[Component], name: str):
-    text = PAGES[kind].read_text()
-    assert re.search(rf"^\| \[`{name}(?:\(\d+\))?`\]\(#{name}\)", text, re.MULTILINE)
-    section = text.partition(f"\n### {name}\n")[2].partition("\n#")[0]
-    assert re.findall(r"^\*(\w+)\.\* ", section, re.MULTILINE) == SHAPE
-    assert re.search(r"^\*[A-Z].*\*$", section, re.MULTILINE), "a citation"
+def test_every_component_has_a_page_of_fixed_shape(kind: type[Component], name: str):
+    folder = FOLDERS[kind]
+    text = (DOCS / folder / f"{name}.md").read_text()
+    assert text.startswith(f"# {name}\n")
+    assert re.findall(r"^\*(\w+)\.\*(?: |$)", text, re.MULTILINE) == SHAPE
+    assert re.search(r"^\*[A-Z].*\*$", text, re.MULTILINE), "a citation"
+    overview = (DOCS / OVERVIEWS.get(folder, f"{folder}.md")).read_text()
+    assert re.search(rf"^\| \[`{name}(?:\(\d+\)|:NAME)?`\]\({folder}/{name}\.md\)", overview, re.M)
+
+
+@pytest.mark.parametrize(("kind", "name"), [each for each in EVERY if each not in FAMILIES])
+def test_the_page_names_every_option_and_choice(kind: type[Component], name: str):
+    text = (DOCS / FOLDERS[kind] / f"{name}.md").read_text()
     component = kind.find(name)
     for option, field in component.options().items():
         if not field.kw_only:
-            assert f"`{option}`" in section, option
+            assert f"`{option}`" in text, option
         hint = typing.get_type_hints(component)[option]
         if typing.get_origin(hint) is typing.Literal:
-            assert all(f"`{word}`" in section for word in typing.get_args(hint))
+            assert all(f"`{word}`" in text for word in typing.get_args(hint))
 
 
-def test_the_titles_are_those_of_components():
-    for page in set(PAGES.values()):
-        titles = re.findall(r"^### (\S+)$", page.read_text(), re.MULTILINE)
-        known = [name for kind, name in EVERY if PAGES[kind] == page]
-        assert sorted(titles) == sorted(known)
+@pytest.mark.parametrize(("kind", "folder"), FOLDERS.items())
+def test_every_page_is_that_of_a_component(kind: type[Component], folder: str):
+    pages = sorted(page.stem for page in (DOCS / folder).glob("*.md"))
+    assert pages == sorted(name for each, name in EVERY if each is kind)
 
 
 def refusals(page: str) -> list[tuple[str, str, str]]:

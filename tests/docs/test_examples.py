@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,12 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from helpers.benchmarks import domain_benchmark
 from helpers.figures import (
     stored,
     two_tasks,
 )
-from helpers.runs import example_run, saved, seeded
+from helpers.runs import curve_run, example_run, gap_accuracies, saved
 
 import twofold
 from twofold.benchmarks import Recipe
@@ -73,7 +75,7 @@ def test_the_readme_example_with_own_tensors_runs(tmp_path):
 
 
 def test_the_routine_of_contributing_works(tmp_path):
-    code, _ = python_blocks("CONTRIBUTING.md")
+    (code,) = python_blocks("CONTRIBUTING.md")
     (tmp_path / "sign.py").write_text(code)
     assert "sign" not in Routine.known
     try:
@@ -87,9 +89,9 @@ def test_the_routine_of_contributing_works(tmp_path):
         Routine.known.pop("sign", None)
 
 
-def test_the_benchmark_of_contributing_works(tmp_path):
+def test_the_benchmark_of_the_guide_to_data_works(tmp_path):
     file = tmp_path / "blobs.py"
-    file.write_text(python_blocks("CONTRIBUTING.md")[1])
+    file.write_text(python_blocks("docs/your-own-data.md")[-1])
     try:
         words = ("run", "blobs", "er", "er+gem", "--plugin", file, "--iterations", 5)
         done = main([*map(str, words), "--out", str(tmp_path / "runs"), "--workers", "1"])
@@ -98,6 +100,17 @@ def test_the_benchmark_of_contributing_works(tmp_path):
         assert frame.groupby("method").size().to_dict() == {"er": 15, "er+gem": 15}
     finally:
         Recipe.known.pop("blobs", None)
+
+
+def test_the_guide_to_data_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # it writes a file
+    monkeypatch.setenv("TWOFOLD_CACHE", str(tmp_path / "cache"))
+    *blocks, _ = python_blocks("docs/your-own-data.md")
+    for code in blocks:
+        torch.manual_seed(0)
+        exec(code, {})
+    assert all(float(line) > 80 for line in capsys.readouterr().out.splitlines())
+    assert len(blocks) == 4
 
 
 def test_the_table_of_all_runs_has_each_tasks_part_of_min(tmp_path, monkeypatch):
@@ -150,7 +163,7 @@ def test_the_guide_tells_the_truth(tmp_path, monkeypatch):
     online = example_run(config, [[50, 60, 70, 80], [np.nan] * 2 + [1, 1]])
     stored([*runs, online], Path("runs"))
     for command in re.findall(r"^twofold (figure .*?)(?: +#.*)?$", guide, re.MULTILINE):
-        assert main(command.split()) == 0, command
+        assert main(shlex.split(command)) == 0, command
     (code,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
     exec(code, {})
     assert {path.name for path in Path().glob("*.*")} == {
@@ -165,7 +178,12 @@ def test_the_guide_tells_the_truth(tmp_path, monkeypatch):
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    return saved(tmp_path / "store", seeded("er", [82, 84]), seeded("er+gem", [80, 90]))
+    runs = [
+        curve_run(method, gap_accuracies(60, 3, seed + len(method)), seed)
+        for method in ("er", "er+gem")
+        for seed in (142, 152)
+    ]
+    return saved(tmp_path / "store", runs)
 
 
 def test_the_example_of_the_guide(
@@ -178,4 +196,6 @@ def test_the_example_of_the_guide(
     exec(compile(code, "tables.md", "exec"), {})
     out = capsys.readouterr().out
     assert r"\begin{tabular}" in out
+    assert "er+gem compared with er (Rotated MNIST, offline, lr 0.1, batch 128, 2 seeds)" in out
+    assert (store.parent / "er-gem.csv").read_text().count("\n") == 3
     assert "rotated-mnist offline 2 seeds in common: too few to show an effect of gem" in out

@@ -30,7 +30,7 @@ def test_a_timeline_begins_with_the_task_that_is_shown() -> None:
     assert Timeline.of(learned, 2) == Timeline(2, [3, 5], [5, 6])
     assert Timeline.of(learned, 2).switches == [5]
     for task in (0, 4):
-        with pytest.raises(UserError, match=f"task must be from 1 to 3, not {task}"):
+        with pytest.raises(UserError, match=f"task must be from 1 to 3 or mean, not {task}"):
             Timeline.of(learned, task)
 
 

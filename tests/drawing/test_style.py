@@ -52,7 +52,7 @@ def test_long_names_wrap_and_no_two_curves_look_alike():
     assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
     assert not any(box.overlaps(axes.get_tightbbox()) for axes in panels(figure, "zoom"))
     names = {name.replace("\n", ""): name for name in legend(figure)}
-    assert "\n" in names[longest]
+    assert "\n" in names[f"er+{longest}"]
     shown = set(legend(figure).values())
     (whole,) = panels(figure, "whole")
     assert len(shown) == 16
@@ -67,7 +67,7 @@ def test_names_are_taken_as_they_are(tmp_path):
     save_figure(figure, tmp_path / "figure.svg")
     check_svg((tmp_path / "figure.svg").read_bytes())
     assert note(figure).startswith("my $x^ \\frac{$ <b>&, offline")
-    assert list(legend(figure)) == ["$a_{$"]
+    assert list(legend(figure)) == ["er+$a_{$"]
 
 
 def check_png(content: bytes):

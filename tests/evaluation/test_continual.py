@@ -51,7 +51,7 @@ def whole(training: Training) -> list[float]:
     module, test = training.net.copy(), training.benchmark.test
     results = []
     for task in training.benchmark.tasks:
-        x, y, _ = test.batch(task.test)
+        x, y, *_ = test.batch(task.test)
         results.append(100 * sum((module(x).argmax(1) == y).tolist()) / len(y))
     return results
 
@@ -138,7 +138,7 @@ def audited(quick: list[int], sure: list[int], times: int) -> tuple[Audit, list[
     evaluator = Evaluator(domain_benchmark(), FlatModel(mlp()), 2, seed=0, precision="bf16")
     labels = torch.zeros(2, dtype=torch.long)
     evaluator._kept = {task: Batch(torch.zeros(2, 784), labels, labels) for task in (0, 1)}
-    evaluator._exact = lambda x, scores: torch.tensor(sure)
+    evaluator._exact = lambda x, scores, tasks: torch.tensor(sure)
     evaluator._copy = Said(torch.tensor(quick))
     return evaluator.audit, [evaluator.subset(2, identity).tolist() for _ in range(times)]
 
@@ -151,7 +151,7 @@ class Said:
     def __init__(self, predicted: torch.Tensor) -> None:
         self.predicted = predicted
 
-    def __call__(self, x, scores) -> torch.Tensor:
+    def __call__(self, x, scores, tasks) -> torch.Tensor:
         return self.predicted
 
 
@@ -178,7 +178,7 @@ def test_where_two_weights_are_evaluated_both_are_audited(monkeypatch):
     looked_at = []
     sure = training.evaluator._exact
 
-    def watched(x, scores):
+    def watched(x, scores, tasks=None):
         if len(x) == 30:  # all of a test set, not what is close in it
             looked_at.append(training.net.values.clone())
         return sure(x, scores)
@@ -280,7 +280,7 @@ def test_predictions_that_differ_are_not_timed():
     sure = predictors.exact(net, x)
     quick = predictors.rounded(net, x, sure)
     assert predictors.times(quick, sure, x).keys() == {"fp32", "bf16"}
-    assert predictors.times(quick, lambda x, scores: 1 - sure(x, scores), x) == {}
+    assert predictors.times(quick, lambda x, scores, _: 1 - sure(x, scores), x) == {}
 
 
 def test_a_run_keeps_its_precision_on_another_processor(tmp_path, monkeypatch):

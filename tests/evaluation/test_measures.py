@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twofold import Routine, Run, run
-from twofold.evaluation.measures import MEASURES, _largest_fall, measures
+from twofold.evaluation.measures import MEASURES, _largest_falls, measures
 from twofold.evaluation.metrics import average_minimum_accuracy
 from twofold.evaluation.trajectory import Gap, gaps
 
@@ -223,15 +223,15 @@ def test_against_brute_force(case: tuple[np.ndarray, np.ndarray, list[list[float
 @given(st.lists(st.one_of(st.just(NAN), st.integers(0, 9).map(float)), max_size=30), st.data())
 def test_the_largest_fall_within_any_window(curve: list[float], data: st.DataObject) -> None:
     window = data.draw(st.integers(2, 12))
-    assert _largest_fall(np.array(curve), window) == pytest.approx(
-        brute_fall(curve, window), nan_ok=True
-    )
+    columns = np.array([curve, curve[::-1]], float).T
+    falls = [brute_fall(curve, window), brute_fall(curve[::-1], window)]
+    assert _largest_falls(columns, window) == pytest.approx(falls, nan_ok=True)
 
 
 def test_two_evaluations_are_near_if_less_than_a_window_apart() -> None:
     curve = np.array([50.0, NAN, NAN, 20.0])  # iterations 1 and 4: among 4 in a row, not among 3
-    assert _largest_fall(curve, 4) == 30
-    assert np.isnan(_largest_fall(curve, 3))
+    assert _largest_falls(curve[:, None], 4) == 30
+    assert np.isnan(_largest_falls(curve[:, None], 3))
 
 
 # Where not every iteration was evaluated

@@ -11,7 +11,7 @@ from torch.nn.utils import parametrizations
 from twofold import configure
 from twofold.evaluation import predictors
 from twofold.evaluation.predictors import Checked, Plain, exact, rounded
-from twofold.models import FlatModel, mlp, reduced_resnet18
+from twofold.models import FlatModel, View, mlp, reduced_resnet18
 
 
 def identity(logits: torch.Tensor) -> torch.Tensor:
@@ -22,7 +22,7 @@ class Fixed:
     """Stands for a quick copy: logits that were worked out before, one row an image."""
 
     def __init__(self, logits: list[list[float]]) -> None:
-        self.logits = torch.tensor(logits)
+        self.logits, self.net = torch.tensor(logits), View(nn.Identity())
 
     def follow(self) -> None: ...
 
@@ -36,7 +36,7 @@ class Asked:
     def __init__(self) -> None:
         self.images: list[list[int]] = []
 
-    def __call__(self, x, scores) -> torch.Tensor:
+    def __call__(self, x, scores, tasks=None) -> torch.Tensor:
         self.images.append(x[:, 0].int().tolist())
         return torch.full((len(x),), 9)
 
@@ -56,6 +56,17 @@ def test_closeness_is_that_of_the_logits_that_are_scores():
     checked = Checked(Fixed([[1.0, 0.0], [0.0, 5.0]]), sure, chunk=9, margin=0.01)
     checked(torch.arange(2.0).view(2, 1), lambda logits: logits + torch.tensor([0.0, 1.0]))
     assert sure.images == [[0]]
+
+
+def test_with_task_ids_only_the_own_classes_count():
+    """Closeness is relative to all logits, whose errors are alike."""
+    logits = [[9.0, 1.0, 0.0, 9.0], [5.0, 1.0, 0.02, 0.0], [0.5, 0.0, 3.0, 9.0]]
+    quick, sure = Fixed(logits), Asked()
+    quick.net.own = torch.tensor([[True, True, False, False], [False, True, True, False]])
+    checked = Checked(quick, sure, chunk=2, margin=0.2)
+    predicted = checked(torch.arange(3.0).view(3, 1), identity, torch.tensor([0, 1, 1]))
+    assert sure.images == [[1]]  # 0.98 of 5
+    assert predicted.tolist() == [0, 9, 2]
 
 
 def test_without_close_images_nobody_is_asked():

@@ -91,12 +91,25 @@ def test_a_loaders_sampler_counts():
         ({"0": TensorDataset(torch.zeros(3))}, "an input and a label"),
         ({"0": 3}, "must be two tensors, a Dataset, a DataLoader or a function"),
         ({}, "test sets are a mapping by name"),
+        ({0: images(0), "0": images(1)}, "two test sets have the name '0'"),
     ],
 )
 def test_a_wrong_test_set_is_refused(tests, line):
     with pytest.raises(twofold.UserError, match=re.escape(line)) as raised:
         watched(tests)
     assert "\n" not in str(raised.value)
+
+
+class Scores(dict[str, torch.Tensor]):
+    """What models of some libraries return."""
+
+
+class Named(nn.Linear):
+    def __init__(self) -> None:
+        super().__init__(3, 2)
+
+    def forward(self, x: torch.Tensor) -> Scores:  # type: ignore[override]
+        return Scores(logits=super().forward(x))
 
 
 def test_a_test_set_that_does_not_fit_the_model_is_refused():
@@ -106,5 +119,7 @@ def test_a_test_set_that_does_not_fit_the_model_is_refused():
         watch(nn.Linear(5, 2))
     with pytest.raises(twofold.UserError, match="a row of scores per example"):
         watch(nn.Sequential(nn.Linear(3, 4), nn.Unflatten(1, (2, 2))))
+    with pytest.raises(twofold.UserError, match="a row of scores per example, not a Scores: for"):
+        watch(Named())
     with pytest.raises(twofold.UserError, match=r"needs a torch.nn.Module, not str"):
         watch("a model")

@@ -346,3 +346,30 @@ def test_a_newer_archive_is_left_alone(archive: Path) -> None:
     (archive / "store.json").write_text(json.dumps(mark))
     with pytest.raises(UserError, match="written by a newer twofold"):
         Store(archive)
+
+
+@pytest.mark.parametrize("name", ["runs.jsonl", "curves.parquet", "checksums.json"])
+def test_a_link_out_of_an_archive_is_not_followed(name: str, archive: Path, tmp_path: Path) -> None:
+    (archive / name).rename(tmp_path / "outside")
+    (archive / name).symlink_to(tmp_path / "outside")
+    with pytest.raises(UserError, match=r"link|symbolic"):
+        Store(archive).runs()[0].accuracy  # noqa: B018
+
+
+def test_what_describes_all_curves_is_read_once(
+    full: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is as long as the archive: to read it for every run takes the square of their number."""
+    export(Store(full).folders(), tmp_path / "archive")
+    reads = []
+    original = module.pq.ParquetFile
+
+    def opened(*args: object, metadata: object = None) -> object:
+        reads.append(metadata)
+        return original(*args, metadata=metadata)
+
+    monkeypatch.setattr(module.pq, "ParquetFile", opened)
+    runs = Store(tmp_path / "archive").runs(curves=True)
+    assert len(runs) > 2
+    assert [each for each in reads if each is None] == [None]
+    assert len(reads) == len(runs) + 1

@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from helpers.benchmarks import domain_benchmark
 
 import twofold
 from twofold.errors import UserError
-from twofold.experiments import runs
+from twofold.experiments import columns, runs
+from twofold.experiments.columns import read_parquet
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
 
@@ -53,3 +57,17 @@ def test_curves_that_can_not_be_read_are_answered_in_one_line(stored: Path) -> N
     run = Run.load(stored)
     with pytest.raises(UserError, match=r"curves\.parquet can't be read"):
         run.accuracy  # noqa: B018
+
+
+def test_the_size_of_curves_is_compared_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal numbers take no room in a file, so a small file can fill the memory."""
+    file = tmp_path / "curves.parquet"
+    pq.write_table(pa.table(dict.fromkeys("abc", np.zeros(10_000, np.int8))), file)
+    assert len(read_parquet(file)["c"]) == 10_000
+    monkeypatch.setattr(columns, "LARGEST", 100_000)
+    assert file.stat().st_size < 100_000
+    monkeypatch.setattr(pq.ParquetFile, "read", None)  # which would take the memory
+    with pytest.raises(UserError, match="10,000 rows of 3 columns are too many"):
+        read_parquet(file)

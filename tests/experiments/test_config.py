@@ -191,6 +191,11 @@ DIFFERENT = {
     "seed": 152,
     "iterations": 5,
     "tasks": 2,
+    "epochs": 3,
+    "order": "2,1",
+    "parts": 2,
+    "blur": 0.1,
+    "scenario": "task",
     "eval_schedule": "every:2",
     "validation": 0.1,
     "eval_size": 500,
@@ -238,6 +243,7 @@ def test_whatever_decides_the_result_makes_another_run():
 def test_every_setting_is_in_that_list():
     """A setting added later must be shown to make a difference, too."""
     said_elsewhere = {"benchmark", "method", "profile", "device", "plugins", "keep_weights"}
+    said_elsewhere.add("task_free")  # gem is refused there: see test_settling
     assert set(inspect.signature(configure).parameters) - said_elsewhere == set(DIFFERENT)
 
 
@@ -262,9 +268,12 @@ some_options = st.fixed_dictionaries(
         "seed": st.integers(0, 2**32 - 1),
         "iterations": st.integers(1, 5000),
         "tasks": st.integers(1, 3),
+        "order": st.sampled_from(["1,2,1", "3,1,2,2", " 1, 2 , 3 "]),
+        "blur": st.sampled_from([0.0, 0.1]),
         "eval_schedule": st.one_of(
             st.integers(1, 50).map("every:{}".format), st.just("dense:20:5")
         ),
+        "scenario": st.sampled_from([None, "task"]),
         "validation": st.sampled_from([0.0, 0.05, 0.5]),
         "eval_size": st.integers(1, 5000),
         "diagnose": st.booleans(),

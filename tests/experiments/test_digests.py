@@ -173,6 +173,34 @@ def test_data_that_cannot_be_read_are_equal_to_none(
     assert digests.unknown_reasons(one) == ["its data cannot be read here (the disk is gone)"]
 
 
+def test_data_that_differ_each_time_are_equal_to_none(
+    recipe: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A build that does not draw from its seed."""
+
+    def build(cls: type[Recipe], *_: Any) -> Benchmark:
+        x, y = torch.randn(20, 4), torch.arange(20) % 2
+        return Benchmark.from_tensors("filed", [(x, y, x, y)] * 2)
+
+    monkeypatch.setattr(recipe, "files", classmethod(lambda cls, folder: ()))
+    monkeypatch.setattr(recipe, "build", classmethod(build))
+    one = digests.with_data(configure("filed", "er"), None)
+    assert digests.unknown_reasons(one) == [
+        "its build delivers different data each time: draw them from the seed"
+    ]
+
+
+@pytest.mark.parametrize("text", ["[]", "3", '{"data": 3}', "not JSON"])
+def test_a_cache_of_digests_that_is_none_is_made_anew(
+    text: str, recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TWOFOLD_CACHE", str(tmp_path))
+    recipe.place = tmp_path / "data"
+    recipe.place.write_text("one")
+    (tmp_path / digests.FILES).write_text(text)
+    assert not described(recipe).startswith(digests.UNKNOWN)
+
+
 def test_a_run_that_cannot_be_described_is_trained_anew_and_it_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -165,7 +165,7 @@ def test_a_users_benchmark_names_its_network(fixed_speed: None) -> None:
 
 
 def test_a_slow_precision_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def seconds(net: Any, image: Any, dtype: torch.dtype) -> float:
+    def seconds(net: Any, image: Any, dtype: torch.dtype, tokens: bool) -> float:
         return 1e-3 if dtype == torch.float32 else 4.1e-3
 
     monkeypatch.setattr(estimate, "evaluation_seconds", seconds)

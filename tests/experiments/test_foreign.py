@@ -49,12 +49,26 @@ def test_it_groups_over_seeds_and_its_settings_are_columns_and_filters(store, ca
 
 
 @pytest.mark.parametrize("format", ["md", "csv", "json", "latex", "html"])
-def test_the_table_of_runs_shows_it(store, capsys, format):
-    words = ["table", "runs", "--runs", str(store), "--metrics", "min,gap_depth"]
+def test_the_table_of_the_store_shows_it(store, capsys, format):
+    words = ["table", "--runs", str(store), "--metrics", "min,gap_depth"]
     assert main([*words, "--format", format]) == 0
     out = capsys.readouterr().out
     for text in ("my idea (v2)", "replay+trick", "width", "32"):
         assert text in out
+
+
+def test_any_of_its_methods_and_settings_can_be_compared(store, capsys):
+    words = ["--runs", str(store), "--set", "width=16"]
+    assert main(["compare", "replay", "my idea (v2)", *words]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("**my idea (v2) compared with replay** (mine, offline, lr 0.1, eval size")
+    assert ", width 16, augmented true, 3 seeds)" in out
+    assert main(["compare", "16", "32", "--by", "width", "--runs", str(store)]) == 2
+    err = capsys.readouterr().err
+    assert "width 16 and width 32 have no runs with equal settings (augmented true and none)" in err
+    by_width = ["--by", "width", "--runs", str(store), "--may-differ", "augmented"]
+    assert main(["compare", "16", "32", *by_width, "--method", "replay"]) == 2
+    assert "have only one seed in common" in capsys.readouterr().err
 
 
 def test_verdicts_compare_a_users_method_with_its_plain_one(store, capsys):

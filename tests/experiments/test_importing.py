@@ -79,6 +79,28 @@ def test_a_long_table_is_imported(tmp_path, run):
     assert imported_run.quantity(2) == "reward"
 
 
+@pytest.mark.parametrize(
+    ("rows", "schedule"),
+    [
+        ("100,1,9,\n200,2,9,9\n", "every:100"),  # the ends of tasks only
+        ("100,1,9,\n350,2,9,9\n", "every:250"),
+        ("10,1,9,\n20,1,9,\n25,1,9,\n35,2,9,9\n", "every:10"),
+        ("1,1,9,\n2,1,9,\n7,1,9,\n8,2,9,9\n9,2,9,9\n14,2,9,9\n", "dense:2:5"),
+    ],
+)
+def test_the_schedule_of_a_table_is_that_of_its_rows(tmp_path, rows, schedule):
+    (tmp_path / "curves.csv").write_text(f"iteration,task,a,b\n{rows}")
+    assert imported(tmp_path / "curves.csv").config.eval_schedule == schedule
+
+
+def test_values_up_to_1_are_imported_if_that_is_meant(tmp_path):
+    (tmp_path / "curves.csv").write_text("iteration,task,a,b\n1,1,0.5,\n2,2,0.25,0.5\n")
+    assert imported(tmp_path / "curves.csv", "--measure", "reward").min == 0.25
+    (tmp_path / "again").mkdir()
+    (tmp_path / "curves.csv").rename(tmp_path / "again" / "curves.csv")
+    assert imported(tmp_path / "again" / "curves.csv", "--scale", "1").min == 0.25
+
+
 def test_a_table_of_several_runs_is_imported(tmp_path):
     for seed in range(3):
         watch = watched(out=tmp_path / "old", seed=seed, settings={"lr": 0.1, "width": 16}, size=50)
@@ -94,7 +116,7 @@ def test_a_table_of_several_runs_is_imported(tmp_path):
 
 
 def test_event_files_are_imported(tmp_path, run):
-    pytest.importorskip("tensorboard")
+    pytest.importorskip("tensorboard", reason="with TensorBoard (pip install tensorboard)")
     from torch.utils.tensorboard import SummaryWriter
 
     with SummaryWriter(str(tmp_path / "events")) as writer:
@@ -107,11 +129,11 @@ def test_event_files_are_imported(tmp_path, run):
 
 
 def test_without_tensorboard_the_extra_is_named(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "tensorboard.backend.event_processing.event_accumulator", None)
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
     words = ["runs", "import", str(tmp_path), "--runs", str(tmp_path / "store"), "--seed", "0"]
     assert main([*words, "--benchmark", "mine", "--method", "theirs"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "event files need TensorBoard" in line
+    assert "reading event files needs tensorboard" in line
     assert "[tensorboard]" in line
 
 
@@ -127,6 +149,7 @@ def test_without_tensorboard_the_extra_is_named(tmp_path, monkeypatch, capsys):
         ("iteration,task,a\n1.5,1,5\n", "must count iterations with whole numbers"),
         ("iteration,task,test,value\n1,1,a,5\n1,1,a,6\n", "two values of 'a' at iteration 1"),
         ("", "is not a table that can be read"),
+        ("iteration,task,a,b\n1,1,0.9,\n2,2,0.5,1\n", "are they shares? Set --scale 100, or"),
     ],
 )
 def test_a_table_that_makes_no_sense_is_refused(tmp_path, capsys, text, line):

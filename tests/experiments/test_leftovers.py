@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from twofold.errors import UserError
 from twofold.experiments.store import ABANDONED, Store
 from twofold.locks import try_lock
 
@@ -86,3 +87,22 @@ def test_a_link_among_them_is_not_followed(store: Store, tmp_path: Path) -> None
     os.utime(mine, (0, 0))
     store.prepare()
     assert (mine / "file").read_text() == "mine"
+
+
+def test_nothing_outside_is_moved_or_removed_if_the_work_folder_is_a_link(tmp_path: Path) -> None:
+    """Whoever writes a store can let `.work` lead anywhere, and this store is only read."""
+    home, folder = tmp_path / "home", tmp_path / "store"
+    for place in (".er-bashrc.old", ".config-old", "er-folder"):
+        (home / place).mkdir(parents=True)
+        os.utime(home / place, (0, 0))
+    for name in ("worker-1.log", "my.token"):
+        (home / name).write_text("mine")
+    before = sorted(home.iterdir())
+    folder.mkdir()
+    (folder / ".work").symlink_to(home)
+    Store(folder).runs()
+    assert sorted(home.iterdir()) == before
+    with pytest.raises(UserError, match="symbolic link"):
+        Store(folder).prepare()
+    assert sorted(home.iterdir()) == before
+    assert not (folder / "er-bashrc").exists()

@@ -19,7 +19,8 @@ from matplotlib.figure import Figure
 
 from twofold import UserError
 from twofold.experiments.plotting import seed_words
-from twofold.experiments.runs import Run, Runs
+from twofold.experiments.runs import Run
+from twofold.experiments.several import Runs
 
 FIRST = [50, 60, 90, 70, 80, 84]
 SECOND = [54, 62, 92, 74, 80, 90]
@@ -47,7 +48,7 @@ def test_a_later_task_can_be_shown() -> None:
     run = two_tasks("er", FIRST)
     (whole,) = panels(run.plot(task=2), "whole")
     assert list(curves(whole).values()) == [([4, 5, 6], [50, 50, 50])]
-    with pytest.raises(UserError, match="task must be from 1 to 2, not 3"):
+    with pytest.raises(UserError, match="task must be from 1 to 2 or mean, not 3"):
         run.plot(task=3)
 
 
@@ -99,8 +100,8 @@ def test_settings_that_differ_are_in_the_labels() -> None:
         "er, batch 10, momentum 0.5",
     ]
     assert labels(default, two_tasks("er", FIRST, memory_grouping="class")) == [
-        "er, memory grouping class-task",
-        "er, memory grouping class",
+        "er, memory per-class-task(100)",
+        "er, memory per-class(100)",
     ]
 
 

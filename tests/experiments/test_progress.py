@@ -26,7 +26,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
 
 
 def test_the_time_left_follows_from_what_was_trained(clock: dict[str, float]) -> None:
-    """Of five runs, one was complete, one takes 60 s and one is half trained: 2.5 are left."""
+    """Five runs with one complete, one that took 60 s and one half trained leave 2.5 runs."""
     out = io.StringIO()
     configs = [configure("rotated-mnist", "er", seed=seed) for seed in range(5)]
     with Display(configs, Console(file=out, width=200)) as display:

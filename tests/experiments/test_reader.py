@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from torture.hostile import HOSTILE, change, seal
 from twofold.experiments.config import Config
 from twofold.experiments.files import digest
 from twofold.experiments.store import Store
+from twofold.report.page import page_contents
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
@@ -57,6 +59,17 @@ def test_a_folder_under_the_name_of_a_different_run_is_left_out(store):
     assert Store(store).find(agem) is None
 
 
+def test_a_profile_that_is_not_known_here_hides_no_other_run(store):
+    """It may be one of a paper that is not installed."""
+    folder = victim(store)
+    change("config.json", profile="unheard-of")(folder)
+    seal(folder)
+    _, out, _ = answer(["runs", "show"], store)
+    assert out.count('"identity"') == 4
+    page = page_contents(Store(store).runs(curves=True), "a store")
+    assert sum(len(group["runs"]) for group in page["groups"]) == 4
+
+
 def test_a_run_under_several_names_counts_once(store):
     folder = victim(store)
     other = folder.with_name(folder.name.replace("-paper-", "-published-"))
@@ -87,6 +100,16 @@ def test_pipes_and_links_in_a_store_are_not_followed(name, kind, store, tmp_path
         answer(words, store)
     _, out, _ = answer(["runs", "show"], store)
     assert out.count('"identity"') == 3
+
+
+@pytest.mark.parametrize("name", ["config.json", "curves.parquet", "checksums.json"])
+def test_a_file_of_terabytes_is_not_read(name, store):
+    """Most of it takes no room on the disk."""
+    with (victim(store) / name).open("r+b") as file:
+        file.truncate(2**40)
+    for words in (["runs", "show"], ["runs", "verify"]):
+        _, out, errors = answer(words, store)
+        assert re.search(rf"{name} is (larger than|too large)", out + errors)
 
 
 def test_a_run_that_is_a_link_out_of_the_store_is_not_followed(store, tmp_path):

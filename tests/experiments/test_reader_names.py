@@ -38,7 +38,7 @@ def test_names_have_no_effect_in_any_format(name, tmp_path):
         store.save(Run(config, {**run.summary, **more}, run.columns))
     texts = {"rich": answer(["runs"], store.folder)[1]}
     for format in ("md", "csv", "latex", "html", "json"):
-        words = ["table", "runs", "--format", format]
+        words = ["table", "--format", format]
         code, texts[format], errors = answer(words, store.folder)
         assert (code, errors) == (0, "")
     assert "[red]" in texts["rich"] or "[red]" not in name

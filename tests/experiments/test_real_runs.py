@@ -1,4 +1,7 @@
-"""Short runs on real images, and what the paper leads one to expect of them."""
+"""Short runs on real images, and what the paper leads one to expect of them.
+
+Runs that only have to work are trained on a few images in the publishers' formats.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,6 @@ from twofold.benchmarks import Benchmark, Recipe
 from twofold.evaluation.continual import Evaluator
 from twofold.experiments.config import configure
 from twofold.training import Progress, Training
-
-pytestmark = pytest.mark.real_data
 
 Need = Callable[[str], Path | None]
 Build = Callable[[str], Benchmark]
@@ -45,10 +46,7 @@ def build(need: Need, benchmarks: dict[str, Benchmark]) -> Build:
     def build(name: str) -> Benchmark:
         if name not in benchmarks:
             recipe = Recipe.find(name)
-            folder = need(str(recipe.dataset))
-            # The mean over all pixels of Mini-ImageNet would take the longest of all.
-            whitening = "published" if name == "split-mini-imagenet" else "train"
-            made = recipe.build(142, folder, whitening)
+            made = recipe.build(142, need(str(recipe.dataset)))
             tasks = tuple(replace(task, test=task.test[::20]) for task in made.tasks)
             benchmarks[name] = replace(made, tasks=tasks)
         return benchmarks[name]
@@ -57,18 +55,19 @@ def build(need: Need, benchmarks: dict[str, Benchmark]) -> Build:
 
 
 @pytest.mark.parametrize("benchmark", ["split-cifar100", "split-mini-imagenet"])
-def test_class_incremental(benchmark: str, build: Build) -> None:
+def test_class_incremental(benchmark: str, small_images: Need) -> None:
+    recipe = Recipe.find(benchmark)
+    made = recipe.build(142, small_images(str(recipe.dataset)))
     for method in ("er+gem", "bic+agem"):
-        run = twofold.run(
-            build(benchmark), method, iterations=2, tasks=2, batch_size=5, memory_per_class=5
-        )
+        run = twofold.run(made, method, iterations=2, tasks=2, batch_size=5, memory_per_class=5)
         check(run, iterations=4, tasks=2)
         later = run.columns["task"] > 1
         assert np.isfinite(run.columns["loss_old"][later].astype(float)).all()
 
 
-def test_domain_incremental(build: Build) -> None:
-    run = twofold.run(build("domain-cifar100"), "er+agem", mode="online", iterations=3, tasks=2)
+def test_domain_incremental(small_images: Need) -> None:
+    made = Recipe.find("domain-cifar100").build(142, small_images("cifar100"))
+    run = twofold.run(made, "er+agem", mode="online", iterations=3, tasks=2)
     check(run, iterations=6, tasks=2)
 
 
@@ -84,6 +83,7 @@ def check(run: twofold.Run, iterations: int, tasks: int) -> None:
     assert 0 <= run.avg <= 100
 
 
+@pytest.mark.real_data
 def test_rotated_mnist_is_learned_with_a_gap(build: Build) -> None:
     run = twofold.run(build("rotated-mnist"), "er", iterations=60)
     assert run.avg > 80
@@ -96,6 +96,7 @@ def test_rotated_mnist_is_learned_with_a_gap(build: Build) -> None:
     assert run.min < run.avg - 5
 
 
+@pytest.mark.real_data
 def test_a_run_that_diverges_says_so(build: Build) -> None:
     """Online with 0.1 and 10, a cell of the paper's table: with each of its seeds."""
     for seed in (142, 152, 162, 172, 182):
@@ -109,6 +110,7 @@ def test_a_run_that_diverges_says_so(build: Build) -> None:
         assert 5 < run.avg < 15
 
 
+@pytest.mark.real_data
 def test_a_diverged_run_on_the_command_line(
     run_tiny: Callable[..., Outcome],
     twofold: Callable[..., Outcome],
@@ -131,6 +133,7 @@ def test_a_diverged_run_on_the_command_line(
     assert any(row.rstrip().endswith("1 (1 diverged)") for row in table)
 
 
+@pytest.mark.real_data
 @pytest.mark.parametrize(
     ("benchmark", "batch_size", "iterations"),
     [
@@ -146,9 +149,10 @@ def test_online_is_one_pass(benchmark: str, batch_size: int, iterations: int, bu
     for mode, expected in (("online", iterations), ("offline", made.offline_iterations)):
         config = configure(benchmark, "er", mode=mode, batch_size=batch_size)
         training = Training(made, *config.make_components(), config)
-        assert {training._iterations(len(task.train)) for task in made.tasks} == {expected}
+        assert {training.course.iterations(len(task.train)) for task in made.tasks} == {expected}
 
 
+@pytest.mark.real_data
 def test_bf16_evaluation_is_exact_in_mid_training(build: Build) -> None:
     """On images of the first task: at the first evaluation, which is audited, and at the second."""
     name, options = "split-cifar100", {"eval_precision": "bf16", "eval_schedule": "every:30"}

@@ -15,7 +15,7 @@ from helpers.runs import curve_run, gap_accuracies, scored_run
 from twofold import Run, Store, UserError
 from twofold.experiments import runs as module
 from twofold.experiments.columns import StoredColumns
-from twofold.experiments.runs import Runs
+from twofold.experiments.several import Runs
 from twofold.experiments.summary import result_text
 
 

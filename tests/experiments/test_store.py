@@ -46,7 +46,7 @@ def test_a_run_that_is_replaced_is_there_whenever_the_process_is_killed(
     if not swaps:
         monkeypatch.setattr(store, "exchange", lambda one, other: False)
     elif not can_swap(tmp_path):
-        pytest.skip("folders cannot be swapped here")
+        pytest.skip("that swap two folders (a file system that can do so)")
     template = tmp_path / "template"
     Store(template).save(run_with(10))
     place = tmp_path / "runs"
@@ -76,7 +76,7 @@ def can_swap(folder: Path) -> bool:
 
 def test_folders_are_swapped_in_one_step(tmp_path: Path) -> None:
     if not can_swap(tmp_path):
-        pytest.skip("folders cannot be swapped here")
+        pytest.skip("that swap two folders (a file system that can do so)")
     (tmp_path / "one" / "file").touch()
     assert files.exchange(tmp_path / "one", tmp_path / "other")
     assert (tmp_path / "other" / "file").exists()

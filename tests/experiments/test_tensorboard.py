@@ -8,7 +8,10 @@ from helpers.benchmarks import class_benchmark
 
 import twofold
 
-reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+reader = pytest.importorskip(
+    "tensorboard.backend.event_processing.event_accumulator",
+    reason="with TensorBoard (pip install tensorboard)",
+)
 
 
 def test_the_curves_are_all_there(tmp_path):

@@ -52,7 +52,7 @@ def three_channel_images(count: int = 50) -> torch.Tensor:
 
 def assert_published_whitening(benchmark: Benchmark, raw: np.ndarray, mean, deviation) -> None:
     """Compare some training images with the raw ones, whitened with these constants."""
-    rows = np.arange(0, len(raw), 997)
+    rows = np.arange(0, len(raw), max(1, len(raw) // 50))
     expected = (raw[rows] / 255 - np.array(mean)) / np.array(deviation)
     seen = benchmark.train.batch(rows).x.permute(0, 2, 3, 1)
     np.testing.assert_allclose(seen, expected, atol=1e-4)

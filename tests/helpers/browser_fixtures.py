@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+BROWSER = "in a browser (apt install chromium, or name one in TWOFOLD_BROWSER)"
+PLAYWRIGHT = "in a browser (pip install playwright)"
 FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
@@ -20,8 +22,8 @@ def browser() -> Iterator[Any]:
     named = os.environ.get("TWOFOLD_BROWSER")
     result = named or shutil.which("chromium") or shutil.which("chromium-browser")
     if not result:
-        pytest.skip("no Chromium: install Debian's chromium, or name a browser in $TWOFOLD_BROWSER")
-    playwright = pytest.importorskip("playwright.sync_api")
+        pytest.skip(BROWSER)
+    playwright = pytest.importorskip("playwright.sync_api", reason=PLAYWRIGHT)
     with playwright.sync_playwright() as started:
         launched = started.chromium.launch(executable_path=result, args=FLAGS)
         yield launched

@@ -100,7 +100,7 @@ def run_tiny(
 def fixed_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that takes a second a pass, and nothing for anything else."""
     speed = estimate.Speed(1.0, 0.0, 0.0)
-    monkeypatch.setattr(estimate, "calibrate", lambda net, image, precision: speed)
+    monkeypatch.setattr(estimate, "calibrate", lambda *_: speed)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from helpers.benchmarks import domain_benchmark
 from twofold import How, Watch
+from twofold.course import Course
 from twofold.memories import PerClassTask
 from twofold.method import Method
 from twofold.routines.base import needs_of
@@ -54,7 +55,8 @@ class Script:
         self.storage = PerClassTask(SETTINGS.memory_per_class)
         self.storage.start(self.benchmark.train.labels.numpy())
         needs = needs_of(routines)
-        self.sampler = Sampler(self.benchmark, objective, needs, self.storage, SETTINGS)
+        course = Course(self.benchmark, objective, self.storage, SETTINGS)
+        self.sampler = Sampler(self.benchmark, objective, needs, self.storage, SETTINGS, course)
         self.how.references(self.reference)
         self.how.old(lambda: (self.old_part, self.old_weight))
         self.how.memory(self.inputs)

@@ -32,6 +32,6 @@ def shown(
             memory.see(number, rows)
             history.append([part.copy() for part in memory.parts])
         if not memory.current:
-            memory.add(number, memory.seen(task))
+            memory.add(number, memory.seen(number, task.train))
             history.append([part.copy() for part in memory.parts])
     return history

@@ -35,13 +35,9 @@ def batch(norm: bool, task: int, count: int) -> Batch:
     return BENCHMARKS[norm].train.batch(BENCHMARKS[norm].tasks[task - 1].train[:count])
 
 
-def joined(batches: list[Batch]) -> Batch:
-    return Batch(*(torch.cat(parts) for parts in zip(*batches, strict=True)))
-
-
 def joint_passes(norm: bool, net: FlatModel) -> tuple[list[Batch], list[list[Term]]]:
     """Joint's passes in task 3 with 8 examples of each task, and those examples."""
     objective = Joint()
     objective.start(BENCHMARKS[norm], net, seed=0)
     batches = [batch(norm, task, 8) for task in (1, 2, 3)]
-    return batches, objective.passes(Draw(3, 1, batches[2], joined(batches[:2])))
+    return batches, objective.passes(Draw(3, 1, batches[2], Batch.joined(batches[:2])))

@@ -75,6 +75,17 @@ def cifar_contents(train: int = 40, test: int = 20) -> dict[str, dict[str, Any]]
     return contents
 
 
+def balanced_cifar_contents(train: int = 5, test: int = 2) -> dict[str, dict[str, Any]]:
+    """So many images of each class, in a random order; five classes in each super-class."""
+    contents = cifar_contents(100 * train, 100 * test)
+    for part in ("train", "test"):
+        count = len(contents[part]["fine_labels"])
+        fine = np.random.default_rng(1).permutation(count) % 100
+        contents[part]["fine_labels"] = fine.tolist()
+        contents[part]["coarse_labels"] = (fine * 7 % 20).tolist()
+    return contents
+
+
 def cifar_files(contents: dict[str, dict[str, Any]] | None = None) -> dict[str, bytes]:
     return {name: python2(value) for name, value in (contents or cifar_contents()).items()}
 
@@ -140,3 +151,22 @@ def write_mini_pickles(folder: Path, contents: dict[str, dict[str, Any]], protoc
         path = folder / f"mini-imagenet-cache-{part}.pkl"
         raw = python2(content) if protocol == 2 else pickle.dumps(content, protocol)
         path.write_bytes(raw)
+
+
+def write_small_cifar(folder: Path) -> None:
+    write(folder / "cifar-100-python", cifar_files(balanced_cifar_contents()))
+
+
+def write_small_mini(folder: Path) -> None:
+    write_mini_pickles(folder, mini_pickles(per_class=6), protocol=4)
+
+
+def write_small_mnist(folder: Path) -> None:
+    write(folder / "MNIST" / "raw", mnist_files())
+
+
+WRITERS = {
+    "cifar100": write_small_cifar,
+    "mini-imagenet": write_small_mini,
+    "mnist": write_small_mnist,
+}

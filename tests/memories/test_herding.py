@@ -44,7 +44,7 @@ def test_a_run_stores_what_herding_chooses_from_the_features_at_the_tasks_end():
 
     def noted(task, rows):
         labels = training.memory.labels
-        seen = training.memory.seen(training.tasks[task - 1])
+        seen = training.memory.seen(task, training.tasks[task - 1].train)
         for c in training.tasks[task - 1].classes:
             own = seen[labels[seen] == c]
             with training.net.evaluating():

@@ -7,8 +7,9 @@ import itertools
 import pytest
 import torch
 from helpers.objectives import trained
-from helpers.passes import BENCHMARKS, batch, joined, joint_passes, network, with_and_without_norm
+from helpers.passes import BENCHMARKS, batch, joint_passes, network, with_and_without_norm
 
+from twofold.benchmarks import Batch
 from twofold.errors import UserError
 from twofold.objectives import Draw
 from twofold.objectives.joint import Joint
@@ -33,7 +34,7 @@ def test_joint_is_the_mean_over_tasks_where_fewer_than_a_batch_are_kept(norm):
     net, _ = network(norm)
     objective = Joint(keep=3)
     objective.start(BENCHMARKS[norm], net, seed=0)
-    old = joined([batch(norm, task, 3) for task in (1, 2)])
+    old = Batch.joined([batch(norm, task, 3) for task in (1, 2)])
     terms = list(itertools.chain(*objective.passes(Draw(3, 1, batch(norm, 3, 8), old))))
     for role, examples, share in (("new", 8, 1 / 3), ("old", 6, 2 / 3)):
         own = [term for term in terms if term.role == role]
@@ -49,7 +50,7 @@ def test_joint_with_batch_norm_counts_every_example_once_and_alike():
         assert sum(len(term.x) for term in terms) == 8
         assert [term.role for term in terms] == ["new", "old"]  # mixed, with this draw
         assert all(term.weight == pytest.approx(len(term.x) / 24) for term in terms)
-    for role, images in (("new", batches[2].x), ("old", joined(batches[:2]).x)):
+    for role, images in (("new", batches[2].x), ("old", Batch.joined(batches[:2]).x)):
         seen = torch.cat([t.x for terms in passes for t in terms if t.role == role])
         assert sorted(seen.sum((1, 2, 3)).tolist()) == sorted(images.sum((1, 2, 3)).tolist())
     first_half = set(batches[0].x.sum((1, 2, 3)).tolist())

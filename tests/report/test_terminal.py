@@ -10,7 +10,7 @@ from rich.console import Console
 
 from twofold.compare.groups import groups
 from twofold.experiments.runs import Run
-from twofold.report.terminal import run_table, summary_tables
+from twofold.report.terminal import run_table, summary_tables, whole_console
 from twofold.text import mean_text
 
 
@@ -87,9 +87,9 @@ def test_what_else_tells_rows_apart_has_a_column() -> None:
     assert rows(
         [scored_run("er", 80, 90), scored_run("er", 60, 70, momentum=0.5, memory_per_class=10)]
     ) == [
-        "method lr batch momentum memory per class MIN AVG projected seeds",
-        "er 0.1 128 0.9 100 80.0 90.0 0.0% 1",
-        "er 0.1 128 0.5 10 60.0 70.0 0.0% 1",
+        "method lr batch momentum memory MIN AVG projected seeds",
+        "er 0.1 128 0.9 per-class-task(100) 80.0 90.0 0.0% 1",
+        "er 0.1 128 0.5 per-class-task(10) 60.0 70.0 0.0% 1",
     ]
 
 
@@ -151,3 +151,12 @@ def test_a_long_method_is_told_from_another_in_a_narrow_terminal() -> None:
     text = shown([scored_run(f"{start},ridge=0.{k})", 80, 90) for k in (1, 2)], width=80)
     assert "0.1)" in text
     assert "0.2)" in text
+
+
+def test_a_pipe_cuts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    method = "er+gem(gamma=0.25)+clip(limit=0.5)+warmup(iterations=250)+ema(decay=0.998)"
+    (table,) = summary_tables(groups([scored_run(method, 80, 90, memory_per_class=5)]))
+    whole_console().print(table)
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    (row,) = [line for line in lines if "gamma" in line]
+    assert row.split() == [method, "0.1", "128", "80.0", "90.0", "0.0%", "1"]

@@ -74,10 +74,8 @@ PAIRS = [
 
 
 def each(pairs: list[tuple[str, str, str]]) -> pytest.MarkDecorator:
-    """A test for each pair. Those of one place share a process, and thereby what was trained."""
-    group = pytest.mark.xdist_group
-    grouped = [pytest.param(*pair, marks=group(f"conformance-{pair[2]}")) for pair in pairs]
-    return pytest.mark.parametrize(("objective", "routine", "where"), grouped)
+    """A test for each pair."""
+    return pytest.mark.parametrize(("objective", "routine", "where"), pairs)
 
 
 def global_random_state() -> list[object]:

@@ -49,7 +49,7 @@ def test_what_is_evaluated_is_torchs_average(decay, norm, make):
             torch.testing.assert_close(ours[name], value, rtol=1e-4, atol=1e-6)
     expected = []
     for task in benchmark.tasks:
-        x, y, _ = benchmark.test.batch(task.test)
+        x, y, *_ = benchmark.test.batch(task.test)
         expected.append(100 * float((module(x).argmax(1) == y).float().mean()))
     assert result.task_ends[-1] == pytest.approx(expected)
     assert [result.curves[f"accuracy_{k}"][-1] for k in (1, 2, 3)] == pytest.approx(expected)

@@ -20,7 +20,9 @@ from twofold.routines.base import Step
 from twofold.routines.gem import Gem
 from twofold.routines.pcgrad import Pcgrad
 
-aggregation = pytest.importorskip("torchjd.aggregation")
+aggregation = pytest.importorskip(
+    "torchjd.aggregation", reason="with TorchJD (pip install torchjd)"
+)
 
 seeds = st.integers(0, 2**31)
 quick = settings(max_examples=30, deadline=None, derandomize=True)
@@ -154,16 +156,18 @@ def test_what_is_refused_and_with_which_words(method, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("cvxpy") is not None, reason="cvxpy is installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("cvxpy") is not None, reason="without cvxpy (pip uninstall cvxpy)"
+)
 def test_an_aggregator_names_the_package_that_it_needs():
     with pytest.raises(UserError, match=r"^torchjd:CAGrad can't be made: .*torchjd\[cagrad\]"):
         Method.parse("er+torchjd:CAGrad(c=0.5)")
 
 
 def test_without_torchjd_the_error_has_the_command_that_installs_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torchjd.aggregation", None)
+    monkeypatch.setitem(sys.modules, "torchjd", None)
     Routine.families["torchjd"].cache_clear()
-    with pytest.raises(UserError, match=r"^TorchJD is not installed: .* -e '\.\[torchjd\]'$"):
+    with pytest.raises(UserError, match=r"^a routine of TorchJD needs torchjd: .*\[torchjd\]'$"):
         Method.parse("er+torchjd:UPGrad")
 
 

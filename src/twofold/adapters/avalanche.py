@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from avalanche.training.plugins import SupervisedPlugin
 from torch import Tensor
 from torch.utils.data import Dataset
 
 from twofold.adapters.loop import Loop, MakeHow
+from twofold.extras import need
 from twofold.how import How
 from twofold.watch import Watch
+
+need("avalanche", "this adapter")
+
+from avalanche.training.plugins import SupervisedPlugin  # noqa: E402
 
 
 class TwofoldPlugin(SupervisedPlugin):

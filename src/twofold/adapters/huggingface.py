@@ -6,11 +6,15 @@ from typing import Any
 
 from torch import nn
 from torch.optim import Optimizer
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from twofold.adapters.loop import Loop, MakeHow
+from twofold.extras import need
 from twofold.how import How
 from twofold.watch import Watch
+
+need("huggingface", "this adapter")
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments  # noqa: E402
 
 
 class TwofoldCallback(TrainerCallback):

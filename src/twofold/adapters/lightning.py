@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from lightning.pytorch import Callback, LightningModule, Trainer
-
 from twofold.adapters.loop import Loop, MakeHow
 from twofold.errors import UserError
+from twofold.extras import need
 from twofold.how import How
 from twofold.watch import Watch
+
+need("lightning", "this adapter")
+
+from lightning.pytorch import Callback, LightningModule, Trainer  # noqa: E402
 
 
 class TwofoldCallback(Callback):

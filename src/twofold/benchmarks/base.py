@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from twofold.augmentation import Augmentation
-from twofold.benchmarks.tensors import checked, own_whitening
+from twofold.benchmarks.items import read
+from twofold.benchmarks.maps import Mapped, pooled
+from twofold.benchmarks.tensors import TOKENS, as_inputs, checked, own_whitening
 from twofold.choices import Mode, Scenario, Whitening
 from twofold.component import register
 from twofold.datasets import Dataset, load
@@ -30,20 +33,48 @@ class Batch(NamedTuple):
     x: Tensor
     y: Tensor
     rows: Tensor
+    tasks: Tensor | None = None  # with scenario task, the ids of their tasks, counted from 0
+
+    def at(self, places: Tensor) -> Batch:
+        """Return the examples at these places."""
+        tasks = None if self.tasks is None else self.tasks[places]
+        return Batch(self.x[places], self.y[places], self.rows[places], tasks)
+
+    def split(self, size: int) -> list[Batch]:
+        """Return batches of at most this many examples."""
+        parts = [self.x.split(size), self.y.split(size), self.rows.split(size)]
+        parts += [] if self.tasks is None else [self.tasks.split(size)]
+        return [Batch(*piece) for piece in zip(*parts, strict=True)]
+
+    @classmethod
+    def joined(cls, batches: Sequence[Batch]) -> Batch:
+        """Return all examples of several batches."""
+        x, y, rows = (torch.cat([batch[k] for batch in batches]) for k in range(3))  # type: ignore[misc]
+        ids = [batch.tasks for batch in batches if batch.tasks is not None]
+        return cls(x, y, rows, torch.cat(ids) if len(ids) == len(batches) else None)
 
 
 class Pool:
     """Images and labels on the device, from which batches are drawn by index.
 
     uint8 images are [N, H, W, C] and are whitened when they are drawn, so that they take a quarter
-    of the memory. Floating-point inputs are used unchanged.
+    of the memory. Floating-point inputs are used unchanged, and whole numbers (tokens) reach the
+    network as int64. Inputs in files are read as they are drawn.
+
+    tasks: the id of each example's task, if batches come with it.
     """
 
-    def __init__(self, images: Tensor, labels: Tensor, whiten: Constants | None) -> None:
-        self.images, self.labels, self.whitening = images, labels, whiten
+    def __init__(
+        self,
+        images: Tensor | Mapped,
+        labels: Tensor,
+        whiten: Constants | None,
+        tasks: Tensor | None = None,
+    ) -> None:
+        self.images, self.labels, self.whitening, self.tasks = images, labels, whiten, tasks
         self._mean = self._scale = None
         if whiten is not None:
-            mean, deviation = (torch.tensor(v, device=images.device) * 255 for v in whiten)
+            mean, deviation = (torch.tensor(v, device=labels.device) * 255 for v in whiten)
             self._mean, self._scale = mean, 1 / deviation
 
     def __len__(self) -> int:
@@ -52,9 +83,12 @@ class Pool:
     def batch(self, rows: Tensor | Rows) -> Batch:
         index = torch.as_tensor(rows, device=self.labels.device)
         x = self.images.index_select(0, index)
+        if x.dtype in TOKENS:
+            x = x.long()
         if self._mean is not None and self._scale is not None:
             x = torch.sub(x, self._mean).mul_(self._scale).permute(0, 3, 1, 2)  # channels last
-        return Batch(x, self.labels.index_select(0, index), index)
+        tasks = None if self.tasks is None else self.tasks.index_select(0, index)
+        return Batch(x, self.labels.index_select(0, index), index, tasks)
 
 
 @dataclass(frozen=True)
@@ -73,6 +107,7 @@ class Sizes(NamedTuple):
     test: int
     classes: int
     image: tuple[int, ...]  # as the network sees it: channels, height, width
+    tokens: bool = False  # whether it consists of whole numbers
 
 
 def usual(mode: Mode, lr: Mapping[Mode, float]) -> dict[str, Any]:
@@ -91,6 +126,8 @@ class Benchmark:
     tasks: tuple[Task, ...]
     model: Callable[[], nn.Module]
     offline_iterations: int  # per task
+    ordered: bool = False  # whether training keeps the order of the rows in a task
+    task_ids: bool = True  # whether the task of an example is known, as scenario task needs
 
     augmentation: ClassVar[Augmentation] = (
         "none"  # see `Recipe`; a user's own data stay as they are
@@ -103,8 +140,9 @@ class Benchmark:
     def sizes(self) -> Sizes:
         """Return the first task in numbers."""
         task = self.tasks[0]
-        image = tuple(self.train.batch(task.train[:1]).x.shape[1:])
-        return Sizes(len(task.train), len(task.test), len(task.classes), image)
+        x = self.train.batch(task.train[:1]).x
+        tokens = not x.is_floating_point()
+        return Sizes(len(task.train), len(task.test), len(task.classes), (*x.shape[1:],), tokens)
 
     @classmethod
     def from_tensors(
@@ -114,18 +152,27 @@ class Benchmark:
         *,
         model: Callable[[], nn.Module] | None = None,
         offline_iterations: int = 1000,
+        ordered: bool = False,
     ) -> Benchmark:
         """Return a benchmark of your own data.
 
         A task is train inputs, train labels, test inputs and test labels. Labels count from 0.
         Inputs have the same type and shape in all tasks. uint8 images [N, H, W, C] are whitened
         with the statistics of the training set. Floating-point inputs are used unchanged, in
-        float32. The default `model` is an MLP with two hidden layers of 400. If no two tasks share
-        a class, the benchmark is class-incremental.
+        float32. int16, int32 and int64 inputs are tokens, which reach the network as int64. Memory
+        maps are read as they are needed. The default `model` is an MLP with two hidden layers of
+        400. If no two tasks share a class, the benchmark is class-incremental. With `ordered`,
+        every pass over a task keeps the order of its training examples, as a stream does.
         """
         parts = checked(name, tasks)
-        x_train, y_train, x_test, y_test = map(torch.cat, zip(*parts, strict=True))
+        inputs_train, labels_train, inputs_test, labels_test = zip(*parts, strict=True)
+        x_train, x_test = (pooled(inputs, as_inputs) for inputs in (inputs_train, inputs_test))
+        y_train, y_test = torch.cat(labels_train), torch.cat(labels_test)
         whiten = own_whitening(x_train) if x_train.dtype == torch.uint8 else None
+        if model is None and x_train.dtype in TOKENS:
+            raise UserError(
+                f"benchmark {name!r}: tokens need a network with an embedding: give one as model"
+            )
         built_tasks: list[Task] = []
         train_start = test_start = 0
         for _, y, _, y_t in parts:
@@ -137,7 +184,7 @@ class Benchmark:
             train_start, test_start = train_stop, test_stop
         labels_used = [c for task in built_tasks for c in task.classes]
         outputs = max(labels_used) + 1
-        inputs = x_train[0].numel()
+        inputs = math.prod(x_train.shape[1:])
         return cls(
             name=name,
             scenario="class" if len(set(labels_used)) == len(labels_used) else "domain",
@@ -146,7 +193,25 @@ class Benchmark:
             tasks=tuple(built_tasks),
             model=model or (lambda: mlp(outputs, inputs)),
             offline_iterations=offline_iterations,
+            ordered=ordered,
         )
+
+    @classmethod
+    def from_datasets(
+        cls,
+        name: str,
+        tasks: Sequence[tuple[Any, Any]],
+        *,
+        model: Callable[[], nn.Module] | None = None,
+        offline_iterations: int = 1000,
+    ) -> Benchmark:
+        """Return a benchmark of torch datasets: one for training and one for tests per task.
+
+        Their items are pairs of an input (a tensor, an array or a PIL image) and a label. All items
+        are read once, now. What is said of inputs and labels in `from_tensors` applies.
+        """
+        given: Any = read(name, tasks)
+        return cls.from_tensors(name, given, model=model, offline_iterations=offline_iterations)
 
 
 class Recipe:
@@ -166,6 +231,7 @@ class Recipe:
     dataset: ClassVar[str | None]  # None if the recipe overrides `build`
     scenario: ClassVar[Scenario]
     tasks: ClassVar[int]
+    task_ids: ClassVar[bool] = True  # see `Benchmark`
     offline_iterations: ClassVar[int]
     online_batch_size: ClassVar[int] = 10
     tuned_lr: ClassVar[Mapping[str, float]] = {}
@@ -198,7 +264,7 @@ class Recipe:
     def files(cls, folder: Path | None) -> Sequence[Path]:
         """Return all files that `build` reads, if they are known without reading them.
 
-        Their contents are then part of a run's identity. Without files, `build` is called once
+        Their contents are then part of a run's identity. Without files, `build` is called twice
         before training, and its tensors are.
         """
         return ()

@@ -16,7 +16,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from twofold.cli import data, departures, figure, listing, report, run, runs, study, table, verdicts
+from twofold.cli import (
+    compare,
+    data,
+    departures,
+    figure,
+    listing,
+    report,
+    run,
+    runs,
+    study,
+    table,
+    verdicts,
+)
 from twofold.cli.parsing import Parser
 from twofold.errors import UserError
 from twofold.text import inert
@@ -45,7 +57,8 @@ def _parser() -> Parser:
     commands = parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", parser_class=Parser
     )
-    for command in (run, study, runs, table, verdicts, departures, figure, report, listing, data):
+    shown = (table, compare, verdicts, departures, figure, report)
+    for command in (run, study, runs, *shown, listing, data):
         command.add(commands)
     return parser
 

@@ -68,7 +68,8 @@ def _metavar(option: Option) -> str:
 
 
 def _reader(option: Option) -> Callable[[str], list[Any]]:
-    return lambda text: [option.value(word.strip(), text=True) for word in _words(text)]
+    split = (lambda text: [text]) if option.commas else _words
+    return lambda text: [option.value(word.strip(), text=True) for word in split(text)]
 
 
 def _words(text: str) -> list[str]:

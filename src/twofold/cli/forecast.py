@@ -26,14 +26,26 @@ def add_dry_run(parser: Parser) -> None:
 
 
 def planned(configs: list[Config], args: argparse.Namespace) -> list[Config]:
-    """Print the plan that fits into the time of `--within`, if it is given, and return its runs."""
+    """Return the runs of `--shard`, or of a plan that fits into the time of `--within`.
+
+    The plan is printed.
+    """
+    work = given(args, options(Work).values())
+    if args.shard is not None:
+        from twofold.experiments.running import as_path
+        from twofold.experiments.shards import part_of
+
+        configs = part_of(configs, args.shard, as_path(work.get("data")), args.within)
+        if not configs:
+            print(f"shard {args.shard} is empty: there are fewer runs than shards", file=sys.stderr)
+        args.shard = None  # the runs are those of the shard by now
+        return configs
     if args.within is None:
         return configs
     from twofold.experiments.plans import fit
     from twofold.experiments.running import STORE, as_path
     from twofold.experiments.store import Store
 
-    work = given(args, options(Work).values())
     workers = work.get("workers") or os.cpu_count() or 1
     store = Store(work.get("out", STORE))
     tried = fit(configs, args.within, workers, store, as_path(work.get("data")))

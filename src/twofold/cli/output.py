@@ -43,6 +43,17 @@ def add_output_options(parser: Parser) -> None:
     add("-o", "--output", type=Path, metavar="FILE", help="write to FILE instead of printing")
 
 
+def add_metrics(parser: Parser, help: str) -> None:
+    """Add `--metrics NAME,...`."""
+    parser.add_argument(
+        "--metrics",
+        type=lambda text: text.split(","),
+        default=(),
+        metavar="NAME,...",
+        help=help,
+    )
+
+
 def groups_in(store: Path, command: str) -> list[Group]:
     """Return the groups of a store. If there are none, the error names `command` to fill it."""
     from twofold.compare.groups import groups

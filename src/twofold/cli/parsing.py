@@ -31,6 +31,15 @@ class Parser(argparse.ArgumentParser):
             message = f"COMMAND is missing: write {', '.join(self._commands())}, or --help"
         raise UserError(message)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Let options with `dashed` take a value that starts with a dash: `--sort -avg`."""
+        words = list(sys.argv[1:] if args is None else args)
+        for place in reversed(range(len(words) - 1)):
+            action = self._option_string_actions.get(words[place])
+            if getattr(action, "dashed", False) and re.match(r"-[^-]", words[place + 1]):
+                words[place : place + 2] = [f"{words[place]}={words[place + 1]}"]
+        return super().parse_known_args(words, namespace)
+
     def _commands(self) -> list[str]:
         return [name for action in self._actions if action.choices for name in action.choices]
 

@@ -58,14 +58,13 @@ def _write(store: Store, output: Path) -> None:
     runs = store.runs(curves=True)
     if not runs:
         raise no_runs(store.folder, "twofold run")
-    text = build_page(runs, str(store.folder))
-    size = len(text.encode()) / 1e6
+    page = build_page(runs, str(store.folder)).encode()
     try:
-        write_output(output, text)
+        write_output(output, page)
     except OSError as error:
         raise UserError(f"can't write {output}: {error.strerror}") from None
     of = counted(len(runs), "run")
-    print(f"The page of {of} is in {output} ({size:.1f} MB). Open it in a browser:")
+    print(f"The page of {of} is in {output} ({len(page) / 1e6:.1f} MB). Open it in a browser:")
     print(f"  {output.resolve().as_uri()}")
 
 

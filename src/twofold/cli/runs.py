@@ -1,10 +1,11 @@
-"""`twofold runs`: list, show, verify, remove, export and import the runs of a store."""
+"""`twofold runs`: list, show, verify, remove, export, import and merge the runs of stores."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +18,8 @@ from twofold.cli.flags import (
 )
 from twofold.cli.output import no_runs
 from twofold.cli.parsing import Parser, folder
-from twofold.errors import UserError, unknown
+from twofold.cli.selecting import filters_of, narrowed
+from twofold.errors import UserError
 from twofold.text import counted, inert
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ EXAMPLES = """examples:
   twofold runs --method er                           what there is
   twofold runs verify --runs replication/runs/replication
   twofold runs export --to published --benchmark rotated-mnist
+  twofold runs merge shard-1 shard-2 shard-3 --out runs
   twofold runs import curves.csv --benchmark mine --method "my idea" --seed 0 --set width=64
 """
 
@@ -42,22 +45,24 @@ class Entry(NamedTuple):
 def add(commands: Any) -> None:
     parser: Parser = commands.add_parser(
         "runs",
-        help="list, show, verify, remove, export or import finished runs",
+        help="list, show, verify, remove, export, merge or import finished runs",
         description="List the runs of a store, show them in full, verify their checksums, remove "
         "them, or export them:\nadd them to an archive, small enough to be published, with all "
-        "that tables, figures and the page show.\nOr import curves of a program that is not "
+        "that tables, figures and the page show.\nMerge stores and archives into one store, which "
+        "keeps all of their runs.\nOr import curves of a program that is not "
         "twofold: a CSV, TSV or Parquet table, or TensorBoard's event files\n"
         "(docs/your-own-loop.md).\nFilters and names (a folder's, or its last ten "
         "letters) select runs.",
         epilog=EXAMPLES,
     )
     parser.set_defaults(act=act, parser=parser)
-    actions = ("list", "show", "verify", "remove", "export", "import")
+    actions = ("list", "show", "verify", "remove", "export", "merge", "import")
     add = parser.add_argument
     add("action", nargs="?", default="list", choices=actions, metavar="|".join(actions))
-    add("names", nargs="*", metavar="RUN", help="only these; for import, the files to read")
+    add("names", nargs="*", metavar="RUN", help="only these; for import, files; for merge, stores")
     add("--runs", type=folder, default=Path("runs"), metavar="DIR", help="the run store (runs)")
     add("--to", type=folder, metavar="DIR", help="the archive to export to")
+    add("--out", type=folder, metavar="DIR", help="the store to merge into")
     add("--json", action="store_true", help="one JSON object per run, on one line")
     imports = parser.add_argument_group("curves to import")
     add = imports.add_argument
@@ -75,18 +80,24 @@ def act(args: argparse.Namespace) -> int:
 
     if (args.action == "export") != (args.to is not None):
         raise UserError("`twofold runs export` needs --to DIR, and no other action takes it")
+    if (args.action == "merge") != (args.out is not None):
+        raise UserError("`twofold runs merge` needs --out DIR, and no other action takes it")
     if args.action == "import":
         return _import(args)
     for flag in ("columns", "switches", "scale", "measure"):
         if getattr(args, flag) is not None:
             raise UserError(f"--{flag} is for `twofold runs import`")
+    if args.action == "merge":
+        return _merge(args)
     if not args.runs.is_dir():
         raise no_runs(args.runs, "twofold run")
     store = Store(args.runs)
     stored = _all(store) if args.action == "verify" else _readable(store, args.action)
     if not stored:
         raise no_runs(args.runs, "twofold run")
-    chosen = _named(_filtered(stored, args), args)
+    chosen = _named(
+        narrowed(stored, args, lambda each: each.run.config if each.run else None), args
+    )
     if args.action == "verify":
         return _verify(store, [entry.place for entry in chosen])
     if args.action == "remove":
@@ -115,33 +126,6 @@ def _all(store: Store) -> list[Entry]:
     return entries
 
 
-def _filtered(entries: list[Entry], args: argparse.Namespace) -> list[Entry]:
-    """Select runs by their options. Raise UserError for a value that no run has."""
-    chosen = entries
-    for name, values in _filters(args).items():
-        for value in values:
-            if not any(_has(entry, name, value) for entry in entries):
-                known = {str(entry.run.config.value(name)) for entry in entries if entry.run}
-                raise unknown(name.replace("_", " "), str(value), known)
-        chosen = [entry for entry in chosen if any(_has(entry, name, v) for v in values)]
-    if not chosen:
-        raise UserError(f"no run in {args.runs} matches all filters: `twofold runs` lists them")
-    return chosen
-
-
-def _filters(args: argparse.Namespace) -> dict[str, list[Any]]:
-    """Return the values of options and of users' own settings that were given."""
-    settings = {name: [value] for name, value in given_own_settings(args).items()}
-    return {**settings, **given_filters(args, FILTERS)}
-
-
-def _has(entry: Entry, name: str, value: Any) -> bool:
-    """Tell whether a run has this value. An unreadable run may have any value."""
-    from twofold.experiments.runs import matches
-
-    return entry.run is None or matches(entry.run.config, {name: value})
-
-
 def _named(entries: list[Entry], args: argparse.Namespace) -> list[Entry]:
     for name in args.names:
         if not any(_is(entry, name) for entry in entries):
@@ -166,7 +150,7 @@ def _verify(store: Store, places: list[Path]) -> int:
 
 
 def _remove(store: Store, chosen: list[Entry], args: argparse.Namespace) -> int:
-    if not (args.names or _filters(args)):
+    if not (args.names or filters_of(args)):
         raise UserError("name the runs to remove, or use filters such as --method er")
     for entry in chosen:
         store.remove(entry.place)
@@ -181,6 +165,22 @@ def _export(chosen: list[Entry], to: Path) -> int:
     present = len(chosen) - added
     remark = f"; {present} {'was' if present == 1 else 'were'} there already" if present else ""
     print(f"{counted(added, 'run')} exported to {to}, {size / 1e3:,.0f} KB{remark}")
+    return 0
+
+
+def _merge(args: argparse.Namespace) -> int:
+    from twofold.experiments.merging import merge
+
+    if not args.names:
+        raise UserError("name the stores to merge: `twofold runs merge STORE... --out DIR`")
+    if filters_of(args):
+        raise UserError("merge takes whole stores: leave filters such as --method out")
+    merged = merge([folder(name) for name in args.names], args.out)
+    for remark in merged.remarks:
+        print(f"twofold: {inert(remark)}", file=sys.stderr)
+    there = f"; {merged.present} {'was' if merged.present == 1 else 'were'} there already"
+    remark = there if merged.present else ""
+    print(f"{counted(merged.added, 'run')} merged into {args.out}{remark}")
     return 0
 
 
@@ -211,7 +211,7 @@ def _import(args: argparse.Namespace) -> int:
             settings={**one, **given_own_settings(args)},
             columns=args.columns.split(",") if args.columns else None,
             switches=split and [number("switches", text, int) for text in split],
-            scale=number("scale", args.scale or "1", float),
+            scale=None if args.scale is None else number("scale", args.scale, float),
             **({"measure": args.measure} if args.measure else {}),
         )
     ]
@@ -257,11 +257,6 @@ def _in_full(run: Run) -> dict[str, Any]:
 
 
 def _print_table(runs: list[Run]) -> None:
-    from rich.console import Console
+    from twofold.report.terminal import run_table, whole_console
 
-    from twofold.report.terminal import run_table
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 200  # a pipe has no width
-    console.print(run_table(runs))
+    whole_console().print(run_table(runs))

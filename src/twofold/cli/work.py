@@ -27,12 +27,10 @@ def add_work_flags(parser: Parser) -> None:
 
 def train(configs: Sequence[Config], args: argparse.Namespace) -> int:
     """Train the runs that are not complete, and print a table; return 1 if a run failed."""
-    from rich.console import Console
-
     from twofold.compare.groups import groups
     from twofold.experiments.estimate import slow_precision
     from twofold.experiments.running import STORE, run_all
-    from twofold.report.terminal import summary_tables
+    from twofold.report.terminal import summary_tables, whole_console
 
     work = given(args, KNOWN.values())
     for line in slow_precision(configs, work.get("data")):
@@ -42,7 +40,7 @@ def train(configs: Sequence[Config], args: argparse.Namespace) -> int:
     except KeyboardInterrupt as stop:
         stop.add_note(STOPPED)
         raise
-    console = Console(stderr=bool(args.json), highlight=False)
+    console = whole_console(stderr=bool(args.json))
     for table in summary_tables(groups(runs)):
         console.print(table)
     if runs:

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 from twofold.compare.groups import Group, paired_differences
 from twofold.compare.reductions import Reductions, remarks_on
 from twofold.compare.selection import Setting, Shelf, essence, preference
+from twofold.compare.shared import stores_some
 from twofold.compare.statistics import Comparison, Interval, compare
-from twofold.compatibility import uses_memory
-from twofold.errors import UserError
 from twofold.experiments.config import Config
 from twofold.experiments.profiles import Departure, departures
 
@@ -94,13 +93,7 @@ def _values(config: Config, departure: Departure) -> set[Any]:
 
 def _has_a_quota(config: Config) -> bool:
     """Return whether the method has a memory with such a quota."""
-    if config.memory:
-        return False
-    try:
-        objective, routines = config.make_components()
-    except UserError:  # a component that is not available here
-        return True
-    return uses_memory(objective, routines) and not objective.stores_all
+    return not config.memory and stores_some(config)
 
 
 def effects(groups: Sequence[Group]) -> list[Effect]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,9 +10,9 @@ from typing import Any
 
 from twofold.evaluation.schedule import Schedule
 from twofold.experiments.config import Config
+from twofold.experiments.naming import what_and_how
 from twofold.experiments.runs import Run
 from twofold.statistics import mean_and_error
-from twofold.terms import Addition
 
 
 @dataclass(frozen=True)
@@ -109,35 +108,31 @@ class Group:
 
 
 def groups(runs: Iterable[Run]) -> list[Group]:
-    """Group runs that differ only in their seed, in the order of their first runs."""
-    members: dict[str, list[Run]] = {}
+    """Group runs that differ only in their seed, in the order of their first runs.
+
+    A user's own data may depend on the seed, such as an order of classes that is drawn. Runs that
+    differ in these data, too, form a group if each has a seed and data of its own.
+    """
+    settings: dict[str, dict[str, list[Run]]] = {}  # by all else, and by the user's own data
     for run in runs:
-        config = dataclasses.replace(run.config, seed=0)
-        members.setdefault(f"{config.profile} {config.identity(run.plugins)}", []).append(run)
-    return [
-        Group(tuple(sorted(runs_of_setting, key=lambda run: run.config.seed)))
-        for runs_of_setting in members.values()
-    ]
+        config = dataclasses.replace(run.config, seed=0, own="")
+        key = f"{config.profile} {config.identity(run.plugins)}"
+        settings.setdefault(key, {}).setdefault(run.config.own, []).append(run)
+    members = [group for by_data in settings.values() for group in _over_data(by_data)]
+    return [Group(tuple(sorted(each, key=lambda run: run.config.seed))) for each in members]
+
+
+def _over_data(by_data: Mapping[str, list[Run]]) -> list[list[Run]]:
+    """Return the runs on all data as one list if each seed has its own, or a list for each."""
+    together = [run for runs in by_data.values() for run in runs]
+    seeds = {run.config.seed for run in together}
+    return [together] if len(by_data) == len(together) == len(seeds) else list(by_data.values())
 
 
 def paired_differences(one: Group, other: Group, metric: str) -> dict[int, float]:
     """Return `other` minus `one` for every seed that both have."""
     ones, others = one.by_seed(metric), other.by_seed(metric)
     return {seed: others[seed] - ones[seed] for seed in others if seed in ones}
-
-
-def what_and_how(config: Config) -> tuple[str, str]:
-    """Return the objective with its terms, and the routines, as in the method's text."""
-    objective = config.components[0][0]
-    match = re.fullmatch(rf"({re.escape(objective)}(?:\(.*?\))?)(?:\+(.*))?", config.method)
-    if match is None and len(config.components) == 1:  # a name of the user's own
-        return config.method, "sgd"
-    if match is None:  # gem is finetune+gem
-        return objective, config.method
-    pieces = re.findall(r"[^+(]+(?:\([^)]*\))?", match[2] or "")
-    terms = [piece for piece in pieces if Addition.knows(piece.partition("(")[0])]
-    how = [piece for piece in pieces if piece not in terms]
-    return "+".join([match[1], *terms]), "+".join(how) or "sgd"
 
 
 def _entry(run: Run, metric: str) -> Any:

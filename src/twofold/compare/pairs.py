@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from twofold.compare.groups import Group, what_and_how
+from twofold.compare.groups import Group
 from twofold.compare.reductions import Reductions
 from twofold.compare.selection import Setting, Shelf, essence, preference
 from twofold.compare.statistics import FEWEST
 from twofold.errors import UserError
 from twofold.experiments.config import Config
-from twofold.experiments.naming import name_of
+from twofold.experiments.naming import name_of, what_and_how
 from twofold.method import Method
 from twofold.objectives import Objective
 from twofold.terms import Addition

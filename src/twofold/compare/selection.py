@@ -332,14 +332,15 @@ def _check_methods(
 ) -> None:
     missing = [method for method in methods if method not in known]
     for method in missing:
-        if not _can_be_run(method):
+        if not can_be_run(method):
             raise unknown("method", method, known)
     if missing:
         command = run_command(missing, *place)
         raise UserError(f"no runs of {', '.join(missing)}: train them with `{command}`")
 
 
-def _can_be_run(method: str) -> bool:
+def can_be_run(method: str) -> bool:
+    """Return whether a text is a method whose components are available here."""
     try:
         Method.parse(method)
     except UserError:

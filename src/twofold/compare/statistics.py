@@ -90,7 +90,7 @@ def _compared(values: Sequence[float], margin: float | None, family: int) -> Com
         return comparison
     spread = error * math.sqrt(count)
     return comparison._replace(
-        detectable=spread * _detectable(count, family),
+        detectable=detectable(values, family),
         seeds_needed=seeds_needed(mean, spread, family, margin or 0.0),
         seeds_at_most=None if margin is None else seeds_at_most(spread, family, margin),
     )
@@ -153,6 +153,14 @@ def seeds_at_most(spread: float, family: int, margin: float) -> int:
 def _fewest(probability: Callable[[int], float]) -> int:
     counts = range(FEWEST, MOST + 1)
     return FEWEST + bisect_left(counts, POWER, key=probability)
+
+
+def detectable(values: Sequence[float], family: int) -> float | None:
+    """Return the effect that as many seeds show with 80% power; None without any spread."""
+    _, error = mean_and_error(values)
+    if len(values) < FEWEST or error is None or error < NOTHING:
+        return None
+    return error * math.sqrt(len(values)) * _detectable(len(values), family)
 
 
 @cache

@@ -23,7 +23,8 @@ from twofold.compare.hypotheses import Hypothesis, hypotheses
 from twofold.compare.pairs import Pair, chosen, missing, pairs, with_routines
 from twofold.compare.reductions import Reductions, remarks_on
 from twofold.compare.selection import Shelf, essence
-from twofold.compare.statistics import FEWEST, MOST, NOTHING, Interval, Outcome, compare
+from twofold.compare.statistics import FEWEST, NOTHING, Interval, Outcome, compare
+from twofold.compare.words import needed_words
 from twofold.evaluation.measures import MEASURES
 from twofold.experiments.config import Config, varying
 from twofold.text import counted, signed
@@ -268,7 +269,7 @@ def _finding(verdict: Verdict, side: str, objection: str) -> str:
     if verdict.outcome == "undecided":
         return (
             f"Undecided: the effect of {verdict.routine} on {subject} is {effect} on average over "
-            f"{seeds}, and {allowed} are compatible with the data. {_needed(verdict)}"
+            f"{seeds}, and {allowed} are compatible with the data. {needed_words(verdict)}"
         )
     verb = "raises" if verdict.effect > 0 else "lowers"
     text = (
@@ -278,21 +279,6 @@ def _finding(verdict: Verdict, side: str, objection: str) -> str:
     if verdict.margin and max(map(abs, verdict.interval)) <= verdict.margin:
         text += f" This is less than the margin of {verdict.margin:g} points."
     return f"{text} {objection or f'This is evidence {side} {verdict.hypothesis} here.'}"
-
-
-def _needed(verdict: Verdict) -> str:
-    """Return what the seeds of an undecided verdict detect, and how many would decide."""
-    text = f"These seeds detect {verdict.detectable:.1f} points with 80% power. "
-    if verdict.seeds_at_most is None:
-        return f"{text}{_seeds(verdict.seeds_needed)} would show an effect as large as it looks."
-    return (
-        f"{text}{_seeds(verdict.seeds_needed)} would decide if the effect is as it looks, and "
-        f"{_seeds(verdict.seeds_at_most).lower()} whatever it is."
-    )
-
-
-def _seeds(number: int | None) -> str:
-    return f"More than {MOST:,} seeds" if number is None or number > MOST else f"{number} seeds"
 
 
 def _settings(config: Config, shown: Sequence[Config]) -> Iterator[str]:

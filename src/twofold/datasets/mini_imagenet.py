@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from twofold.datasets import unpickle
 from twofold.datasets.dataset import Copy, Dataset, Source, Split
 from twofold.errors import UserError
+from twofold.extras import need
 from twofold.plainfiles import opened
 
 PARTS = ("train", "val", "test")
@@ -41,6 +42,7 @@ def find(folder: Path) -> Copy | None:
 
 
 def decode_folder(place: Path) -> Dataset:
+    need("images", "Mini-ImageNet as image files")
     present = set(os.listdir(place / "images"))  # noqa: PTH208 (60,000 names, no paths)
     classes: dict[str, list[str]] = {}
     names_so_far: set[str] = set()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -19,7 +21,16 @@ def as_tensor(array: NDArray[np.uint8] | NDArray[np.int64]) -> Tensor:
         return torch.from_numpy(array)
 
 
-def channel_statistics(images: Tensor) -> Constants:
+class Pixels(Protocol):
+    """Images that can be read in parts: a tensor, or anything else of that kind."""
+
+    @property
+    def shape(self) -> Sequence[int]: ...
+    def split(self, size: int) -> Iterable[Tensor]: ...
+    def numel(self) -> int: ...
+
+
+def channel_statistics(images: Tensor | Pixels) -> Constants:
     """Return the mean and deviation of each channel over all pixels, on the scale 0..1."""
     channels = images.shape[-1]
     total = torch.zeros(2, channels, dtype=torch.float64)

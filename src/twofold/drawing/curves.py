@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,8 @@ from twofold.errors import UserError
 from twofold.statistics import means_and_errors
 
 Array = NDArray[np.floating[Any]]
+
+Task = int | Literal["mean"]  # whose accuracy is shown: one task's, or the mean over those begun
 
 MOST_BINS = 300  # more points than these in the lowest panel would be a smear
 
@@ -44,23 +46,31 @@ def mean_curve(values: ArrayLike) -> Curve:
 
 @dataclass(frozen=True)
 class Timeline:
-    """The starts and ends of tasks, in iterations done, from the task that is shown on."""
+    """The starts and ends of tasks, in iterations done, from the first task that is shown on."""
 
-    task: int
+    first: int
     starts: list[int]
     ends: list[int]
+    mean: bool = False  # over tasks, instead of the first task alone
 
     @classmethod
-    def of(cls, learned: ArrayLike, task: int) -> Timeline:
+    def of(cls, learned: ArrayLike, task: Task) -> Timeline:
         """Return the timeline of a run.
 
         learned: the task (from 1) that was being learned at each iteration.
         """
         counts = np.bincount(np.asarray(learned, int))[1:]
-        if not 1 <= task <= len(counts):
-            raise UserError(f"task must be from 1 to {len(counts)}, not {task}")
         ends = [int(end) for end in counts.cumsum()]
+        if task == "mean":
+            return cls(1, [0, *ends[:-1]], ends, mean=True)
+        if not isinstance(task, int) or not 1 <= task <= len(counts):
+            raise UserError(f"task must be from 1 to {len(counts)} or mean, not {task}")
         return cls(task, [0, *ends][task - 1 : -1], ends[task - 1 :])
+
+    @property
+    def subject(self) -> str:
+        """Whose accuracy is shown."""
+        return "mean task" if self.mean else f"task {self.first}"
 
     @property
     def switches(self) -> list[int]:

@@ -24,8 +24,9 @@ from twofold.drawing.style import (
     add_note,
     empty_figure,
 )
+from twofold.errors import UserError
 
-ZOOM = 50  # iterations after a switch, at most
+ZOOM = 50  # iterations after a switch, at most, unless a number is given
 NARROWEST = 0.65  # inches for a zoom
 
 
@@ -86,7 +87,7 @@ class Stack:
 
     def _quantity(self, series: Sequence[Series]) -> str:
         quantities = {one.quantity for one in series}
-        return f"task {self.timeline.task} {' or '.join(sorted(quantities))}"
+        return f"{self.timeline.subject} {' or '.join(sorted(quantities))}"
 
     def _draw_whole(self, axes: Axes, series: Sequence[Series]) -> None:
         timeline = self.timeline
@@ -99,7 +100,7 @@ class Stack:
             _draw_curve(axes, one.curve, 0, one.style | {"linewidth": 0.6}, len(series))
 
     def _draw_zooms(self, zooms: Sequence[Axes], series: Sequence[Series]) -> None:
-        later, reach = self.timeline.task + 1, self.reach
+        later, reach = self.timeline.first + 1, self.reach
         span = (-0.04 * reach, 1.02 * reach)
         for task, axes in enumerate(zooms, later):
             switch, end = self.timeline.ends[task - later : task - later + 2]
@@ -132,10 +133,12 @@ def stacks_figure(
     notes: Sequence[str] = (),
     zoomed: bool = True,
     share: bool = True,
+    zoom: int | None = None,
 ) -> Figure:
     """Draw stacks of panels side by side, with their titles; one stack fits a single column.
 
     notes: sentences below the figure.
+    zoom: iterations after a switch that zooms show.
     """
     all_series = [one for series in stacks.values() for one in series]
     count = len(stacks)
@@ -144,7 +147,7 @@ def stacks_figure(
         timeline,
         accuracy_limits(all_series, timeline),
         width / count,
-        zoom_reach(all_series, timeline),
+        zoom_reach(all_series, timeline, zoom),
         zoomed=zoomed,
         share=share,
     )
@@ -160,8 +163,12 @@ def stacks_figure(
 
 
 def explain(figure: Figure, series: Sequence[Series], notes: Sequence[str]) -> None:
-    """Add a legend above and notes below."""
-    add_legend(figure, {one.label: one.style for one in series})
+    """Add a legend above and notes below. Lines that look alike share an entry."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for one in series:
+        names.setdefault((one.style["color"], one.style["linestyle"]), []).append(one.label)
+    looks = {look: {"color": look[0], "linestyle": look[1]} for look in names}
+    add_legend(figure, {", ".join(dict.fromkeys(names[look])): looks[look] for look in names})
     if notes:
         add_note(figure, notes)
 
@@ -176,11 +183,16 @@ def accuracy_limits(series: Iterable[Series], timeline: Timeline) -> tuple[float
     return low - room, high + room
 
 
-def zoom_reach(series: Iterable[Series], timeline: Timeline) -> int:
-    """Return the reach of zooms: no further than tasks are long and evaluation is dense."""
+def zoom_reach(series: Iterable[Series], timeline: Timeline, zoom: int | None = None) -> int:
+    """Return the reach of zooms: no further than tasks are long.
+
+    zoom: the number of iterations; by default 50, or fewer if evaluation was dense for fewer.
+    """
+    if zoom is not None and (not isinstance(zoom, int) or zoom < 1):
+        raise UserError(f"zoom must be a whole number of iterations from 1 on, not {zoom}")
     tasks = zip(timeline.starts, timeline.ends, strict=True)
     longest = max(end - start for start, end in tasks)
-    return min(ZOOM, longest, max(one.dense for one in series))
+    return min(longest, zoom or min(ZOOM, max(one.dense for one in series)))
 
 
 def _add_frame(axes: Axes, quantity: str) -> None:
@@ -194,7 +206,7 @@ def _name_tasks(axes: Axes, timeline: Timeline) -> None:
     crowded = len(timeline.ends) > 4
     above = axes.get_xaxis_transform()
     for k, (start, end) in enumerate(zip(timeline.starts, timeline.ends, strict=True)):
-        number = timeline.task + k
+        number = timeline.first + k
         name = f"{number}" if crowded else f"task {number}"
         axes.text((start + end) / 2, 1.01, name, transform=above, ha="center")
     if crowded:

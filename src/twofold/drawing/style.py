@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Iterable, Sequence
-from itertools import cycle
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +31,16 @@ HANDLE = 0.45  # inches of a legend's line and the space around it
 # Okabe and Ito's colours, which the colour-blind can tell apart; their yellow is too pale here.
 BLACK, VERMILLION, BLUE, GREEN = "#000000", "#D55E00", "#0072B2", "#009E73"
 PURPLE, ORANGE, SKY = "#CC79A7", "#E69F00", "#56B4E9"
+# Of Tol's and further ones, darker or duller than those above.
+WINE, VIOLET, OLIVE = "#882255", "#6A51A3", "#8C8C1F"
 PALE, DIM = "#A0A0A0", "#666666"
 
-LOOKS = {"sgd": (BLACK, "-"), "agem": (VERMILLION, "-"), "gem": (BLUE, "-")}
-# Orange and sky are near vermillion and blue: they, and all that comes twice, have dashes.
-SPARE = (
-    *((GREEN, "-"), (PURPLE, "-"), (ORANGE, "--"), (SKY, "--")),
-    *((GREEN, ":"), (PURPLE, ":"), (ORANGE, "-."), (SKY, "-.")),
-    *((BLACK, "--"), (VERMILLION, ":"), (BLUE, ":"), (GREEN, "-."), (PURPLE, "--")),
-)
+# Names whose colour is fixed. All others share the spare colours.
+FIXED = {"er": BLACK, "agem": VERMILLION, "gem": BLUE, "joint": WINE, "finetune": DIM}
+SPARE = (GREEN, PURPLE, ORANGE, SKY, VIOLET, OLIVE)
+LINES = ("-", "--", ":", "-.")
 
+WITHIN = r"\-_(=/:"  # where a word may be broken, as in a regular expression
 SMALL, MEDIUM, LARGE = 6, 7, 8  # points
 STYLE: Any = {  # Any: matplotlib spells out the known names, a different set each version
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same picture everywhere
@@ -79,13 +79,39 @@ FORMATS: dict[str, dict[str, Any]] = {  # no dates: equal figures give equal fil
 }
 
 
-def looks(names: Iterable[str]) -> dict[str, Style]:
-    """Return a colour and a line style per name: common routines have their own, others the next
-    spare one.
+def looks(names: Iterable[str], among: Iterable[str] = ()) -> dict[str, Style]:
+    """Return a colour and a line style per name, different for each as far as there are any.
+
+    A name's letters decide which colour it prefers. If names prefer the same one, the first of
+    them in the alphabet gets it, and the others the next that is free. So a name keeps its look
+    whatever else is shown, as long as `names` and `among` together are the same.
+
+    among: all other names that may be shown elsewhere, such as those of the whole store.
     """
-    styles_left = cycle(SPARE)
-    chosen = {name: LOOKS[name] if name in LOOKS else next(styles_left) for name in names}
-    return {name: {"color": colour, "linestyle": line} for name, (colour, line) in chosen.items()}
+    names = list(names)
+    chosen: dict[str, tuple[str, str]] = {}
+    for name in sorted({*names, *among} - FIXED.keys()):
+        preferred = _preferences(name)
+        free = (look for look in preferred if look not in chosen.values())
+        chosen[name] = next(free, preferred[0])
+    chosen |= {name: (colour, LINES[0]) for name, colour in FIXED.items()}
+    return {name: {"color": chosen[name][0], "linestyle": chosen[name][1]} for name in names}
+
+
+def _preferences(name: str) -> list[tuple[str, str]]:
+    """Return all spare looks, the preferred one first, those with dashes last."""
+    first = zlib.crc32(name.encode()) % len(SPARE)
+    return [(colour, line) for line in LINES for colour in SPARE[first:] + SPARE[:first]]
+
+
+def told_apart(styles: Iterable[Style]) -> list[Style]:
+    """Return the styles of lines in one panel: lines of one colour differ in their dashes."""
+    taken: list[tuple[str, str]] = []
+    for style in styles:
+        colour, own = style["color"], style["linestyle"]
+        lines = (line for line in (own, *LINES) if (colour, line) not in taken)
+        taken.append((colour, next(lines, own)))
+    return [{"color": colour, "linestyle": line} for colour, line in taken]
 
 
 class TitledFigure(Figure):
@@ -166,14 +192,27 @@ def inches(text: str, size: float = LARGE) -> float:
     return float(points) / 72
 
 
-def wrapped(text: str, room: float, size: float = LARGE, ends: str = "+,") -> str:
-    """Break a text into lines of at most `room` inches, each ending with one of `ends`."""
+def wrapped(text: str, room: float, size: float = LARGE, ends: str = "+, ") -> str:
+    """Break a text into lines of at most `room` inches, each ending with one of `ends`.
+
+    What is wider than a line is broken within words, and within parts of words if need be.
+    """
     lines = [""]
-    for piece in re.findall(rf"[^{ends}]*[{ends}]|[^{ends}]+$", text):
-        if lines[-1] and inches(lines[-1] + piece, size) > room:
+    for piece in _pieces(text, room, size, [ends, WITHIN, ""]):
+        if lines[-1] and inches((lines[-1] + piece).rstrip(), size) > room:
             lines.append("")
         lines[-1] += piece
-    return "\n".join(lines)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _pieces(text: str, room: float, size: float, levels: Sequence[str]) -> Iterator[str]:
+    """Yield pieces of a text that end with a character of the first level, or of later ones."""
+    ends, *deeper = levels
+    for piece in re.findall(rf"[^{ends}]*[{ends}]|[^{ends}]+$", text) if ends else text:
+        if deeper and inches(piece.rstrip(), size) > room:
+            yield from _pieces(piece, room, size, deeper)
+        else:
+            yield piece
 
 
 def save_figure(figure: Figure, path: Path) -> None:

@@ -17,6 +17,7 @@ from twofold.benchmarks.base import Rows
 from twofold.choices import Precision
 from twofold.evaluation.predictors import Audit, Checked, Predictor, Scores, exact, rounded, times
 from twofold.models import FlatModel
+from twofold.sequence import firsts
 from twofold.streams import sample, stream
 
 Compared = list[tuple[Tensor, Tensor]]  # quick and sure predictions
@@ -42,8 +43,10 @@ class Evaluator:
     ) -> None:
         self._pool, self._tasks = benchmark.test, benchmark.tasks
         self._size, self._seed = size, seed
-        sample_images = self._pool.batch(self._tasks[0].test[:2]).x
-        net.examine(sample_images)
+        # Of tasks with one test set, such as a task that returns, the first is evaluated.
+        self._firsts = firsts([id(task.test) for task in self._tasks])
+        sample_images, *_, tasks = self._pool.batch(self._tasks[0].test[:2])
+        net.examine(sample_images, tasks)
         self._exact = exact(net, sample_images)
         self._copy = None if precision == "fp32" else rounded(net, sample_images, self._exact)
         self._precision: Precision = precision
@@ -63,7 +66,8 @@ class Evaluator:
         seconds: dict[Precision, float] = {}
         if self._copy is not None:
             rows = torch.arange(min(len(self._rows(0)), 2 * self._copy.chunk))
-            seconds = times(self._copy, self._exact, self._part(0, rows)[0])
+            images = self._part(0, rows)
+            seconds = times(self._copy, self._exact, images.x, images.tasks)
         self._precision = min(seconds, key=seconds.__getitem__, default="fp32")
         self.choice = {"precision": self._precision, "seconds": seconds}
 
@@ -84,12 +88,16 @@ class Evaluator:
 
     def subset(self, tasks: int, scores: Scores) -> Tensor:
         """Return accuracies in percent on the drawn images of the first `tasks` tasks."""
-        predict, compared, results = self._predictor(), Compared(), []
-        for task in range(tasks):
+        predict, compared = self._predictor(), Compared()
+        results: list[Tensor] = []
+        for task, first in enumerate(self._firsts[:tasks]):
+            if first < task:
+                results.append(results[first])
+                continue
             batch = self._drawn(task)
-            predicted = predict(batch.x, scores)
+            predicted = predict(batch.x, scores, batch.tasks)
             if self._rounded is not None and self.audit.due:
-                exact = self._exact(batch.x, scores)
+                exact = self._exact(batch.x, scores, batch.tasks)
                 compared.append((predicted, exact))
                 predicted = exact
             results.append(_accuracy(predicted, batch.y))
@@ -117,15 +125,15 @@ class Evaluator:
 
     def _correct(self, task: int, scores: Scores, least: int) -> int:
         """Return the number of correct images, which is no longer counted from `least` on."""
-        predict, count = self._predictor(), len(self._rows(task))
+        predict, count, task = self._predictor(), len(self._rows(task)), self._firsts[task]
         ease = self._ease.setdefault(task, torch.zeros(count))
         order = ease.argsort(descending=True)
         correct = done = 0
         while done < count and correct < least:
             # With fewer images than are missing, `least` cannot be reached.
             part = order[done : done + max(least - correct, count // PARTS)]
-            x, y = self._part(task, part)
-            right = (predict(x, scores) == y).cpu()
+            batch = self._part(task, part)
+            right = (predict(batch.x, scores, batch.tasks) == batch.y).cpu()
             ease[part] = KEPT_EASE * ease[part] + right
             correct, done = correct + int(right.sum()), done + len(part)
         self.checks.add(done, count)
@@ -139,10 +147,14 @@ class Evaluator:
 
     def full(self, tasks: int, scores: Scores) -> Tensor:
         """Return accuracies in percent on the whole test sets of the first `tasks` tasks."""
-        results = []
-        for task in self._tasks[:tasks]:
-            batches = map(self._pool.batch, torch.from_numpy(task.test).split(1000))
-            parts = [(self._exact(batch.x, scores), batch.y) for batch in batches]
+        results: list[Tensor] = []
+        for task, first in enumerate(self._firsts[:tasks]):
+            if first < task:
+                results.append(results[first])
+                continue
+            rows = torch.from_numpy(self._tasks[task].test)
+            batches = map(self._pool.batch, rows.split(1000))
+            parts = [(self._exact(batch.x, scores, batch.tasks), batch.y) for batch in batches]
             predicted, labels = (torch.cat(part) for part in zip(*parts, strict=True))
             results.append(_accuracy(predicted, labels))
         return torch.stack(results)
@@ -156,15 +168,14 @@ class Evaluator:
             self._kept[task] = batch
         return batch
 
-    def _part(self, task: int, part: Tensor) -> tuple[Tensor, Tensor]:
-        """Return some of these images, and their labels."""
+    def _part(self, task: int, part: Tensor) -> Batch:
+        """Return some of these images."""
         if self._keeps:
-            images = self._drawn(task)
-            return images.x[part], images.y[part]
-        images = self._pool.batch(self._rows(task)[part.numpy()])
-        return images.x, images.y
+            return self._drawn(task).at(part)
+        return self._pool.batch(self._rows(task)[part.numpy()])
 
     def _rows(self, task: int) -> Rows:
+        task = self._firsts[task]
         return sample(self._tasks[task].test, self._size, stream(self._seed, "evaluation", task))
 
     def audited(self) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Measures of a run, computed from its accuracy curves. See docs/measures.md.
 
 There are T tasks. Task i ends after b_i iterations of the run. a_i(n) is the accuracy on task i
-after iteration n, in percent, on the images of continual evaluation.
+after iteration n, in percent, on the images of continual evaluation. A task that returns is one
+task: it is learned at its first visit, and is not old while it is learned again.
 
 A measure is None if it is undefined (a single task has no gap) or if too little was evaluated. To
 add a measure, write a function. Tables and pages show the first paragraph of its docstring.
@@ -60,6 +61,7 @@ def measures(
     accuracy: ArrayLike,
     final: Sequence[Sequence[float]] | None = None,
     lowest: ArrayLike | None = None,
+    order: Sequence[int] | None = None,
 ) -> dict[str, float | None]:
     """Return all measures of a run by key.
 
@@ -70,10 +72,11 @@ def measures(
         is the last accuracy of the curves.
     lowest: a table like `accuracy` with the lowest accuracies so far, if `accuracy` has gaps and
         these are known nevertheless.
+    order: what is learned at each place of the sequence, such as [1, 2, 1], if tasks return.
     """
     learned, curves = checked(task, accuracy)
     final = ends(learned, curves) if final is None else final
-    trajectory = Trajectory(learned, curves, final, lowest)
+    trajectory = Trajectory(learned, curves, final, lowest, order)
     return {key: measure.of(trajectory) for key, measure in MEASURES.items()}
 
 
@@ -108,7 +111,7 @@ def minimum(run: Trajectory) -> float | None:
 @measure("avg", "AVG", "percent", "higher", "unaffected", whole=True)
 def average(run: Trajectory) -> float | None:
     """Accuracy at the end, on the whole test sets; mean over tasks."""
-    return average_accuracy(run.final[-1])
+    return average_accuracy([run.final[-1][i] for i in run.places])
 
 
 @measure("residual", "residual", "points", "lower", "lower bound", needs_curve=False)
@@ -118,7 +121,8 @@ def residual(run: Trajectory) -> float | None:
 
     1/(T-1) sum_{i<T} [a_i(b_T) - min_{n>b_i} a_i(n)]
     """
-    return _mean(_last(run.accuracy[:, i]) - low for i, low in enumerate(run.minima))
+    pairs = zip(run.old, run.minima, strict=True)
+    return _mean(_last(run.accuracy[:, i]) - low for i, low in pairs)
 
 
 @measure("wc_acc", "WC-ACC", "percent", "higher", "upper bound", needs_curve=False)
@@ -128,7 +132,8 @@ def worst_case_accuracy(run: Trajectory) -> float | None:
 
     1/T [a_T(b_T) + sum_{i<T} min_{n>b_i} a_i(n)]
     """
-    return _mean([*run.minima, _last(run.accuracy[:, -1])])
+    last = [_last(run.accuracy[:, i]) for i in run.places if i not in run.old]
+    return _mean([*run.minima, *last])
 
 
 @measure("gap_depth", "gap depth", "points", "lower", "lower bound")
@@ -178,13 +183,13 @@ def windowed_forgetting_10(run: Trajectory) -> float | None:
 
     1/T sum_i max_{n-w<m<=n} [a_i(m) - a_i(n)]
     """
-    return _mean(_largest_fall(column, 10) for column in run.accuracy.T)
+    return _mean(_largest_falls(run.columns.T, 10))
 
 
 @measure("wf100", "WF100", "points", "lower", "lower bound")
 def windowed_forgetting_100(run: Trajectory) -> float | None:
     """Windowed forgetting within any 100 iterations instead of 10."""
-    return _mean(_largest_fall(column, 100) for column in run.accuracy.T)
+    return _mean(_largest_falls(run.columns.T, 100))
 
 
 @measure("wp10", "WP10", "points", "higher", "lower bound")
@@ -194,13 +199,13 @@ def windowed_plasticity_10(run: Trajectory) -> float | None:
 
     1/T sum_i max_{n-w<m<=n} [a_i(n) - a_i(m)]
     """
-    return _mean(_largest_fall(-column, 10) for column in run.accuracy.T)
+    return _mean(_largest_falls(-run.columns.T, 10))
 
 
 @measure("wp100", "WP100", "points", "higher", "lower bound")
 def windowed_plasticity_100(run: Trajectory) -> float | None:
     """Windowed plasticity within any 100 iterations instead of 10."""
-    return _mean(_largest_fall(-column, 100) for column in run.accuracy.T)
+    return _mean(_largest_falls(-run.columns.T, 100))
 
 
 @measure("aaa", "AAA", "percent", "higher", "approximate")
@@ -210,7 +215,7 @@ def anytime_accuracy(run: Trajectory) -> float | None:
 
     1/b_T sum_n 1/k sum_{i<=k} a_i(n), where k is the task that is learned at n
     """
-    return _mean(np.nanmean(run.complete, axis=1))
+    return _mean(np.nanmean(run.complete[:, run.places], axis=1))
 
 
 @measure("lca", "LCA", "percent", "higher", "unaffected")
@@ -220,7 +225,7 @@ def learning_curve_area(run: Trajectory) -> float | None:
 
     1/T sum_k 1/beta sum_{b=1}^beta a_k(b_{k-1}+b)
     """
-    first = [run.of_task(k)[:SHOTS] for k in range(1, run.tasks + 1)]
+    first = [run.of_task(i + 1)[:SHOTS] for i in run.places]
     return _mean(a.mean() if len(a) == SHOTS else np.nan for a in first)
 
 
@@ -233,7 +238,7 @@ def forgetting(run: Trajectory) -> float | None:
     1/(T-1) sum_{i<T} [max_{i<=k<T} a_i(b_k) - a_i(b_T)]
     """
     *earlier, end = run.final
-    return _mean(max(row[i] for row in earlier[i:]) - end[i] for i in range(len(earlier)))
+    return _mean(max(row[i] for row in earlier[i:]) - end[i] for i in run.old)
 
 
 @measure("bwt", "BWT", "points", "higher", "unaffected", whole=True)
@@ -244,7 +249,7 @@ def backward_transfer(run: Trajectory) -> float | None:
     1/(T-1) sum_{i<T} [a_i(b_T) - a_i(b_i)]
     """
     *earlier, end = run.final
-    return _mean(end[i] - row[i] for i, row in enumerate(earlier))
+    return _mean(end[i] - earlier[i][i] for i in run.old)
 
 
 @measure("new_speed", "new task at 90%", "iterations", "lower", "upper bound")
@@ -260,7 +265,7 @@ def new_task_speed(run: Trajectory) -> float | None:
         end = _last(curve)  # 90% of a value below 0, such as a negative reward, means nothing
         return np.nan if end < 0 else 1 + int(np.argmax(curve >= REACHED * end - ROUNDING))
 
-    return _mean(reached(run.of_task(k)) for k in range(2, run.tasks + 1))
+    return _mean(reached(run.of_task(i + 1)) for i in run.places[1:])
 
 
 @measure("new_accuracy", "new-task accuracy", "percent", "higher", "unaffected", whole=True)
@@ -270,23 +275,23 @@ def new_task_accuracy(run: Trajectory) -> float | None:
 
     1/(T-1) sum_{k>1} a_k(b_k)
     """
-    return _mean(row[-1] for row in run.final[1:])
+    return _mean(run.final[i][i] for i in run.places[1:])
 
 
-def _largest_fall(curve: NDArray[np.float64], window: int) -> float:
-    """Return the largest fall within any `window` iterations.
+def _largest_falls(curves: NDArray[np.float64], window: int) -> NDArray[np.float64]:
+    """Return the largest fall of each column within any `window` iterations.
 
     It is NaN if no two evaluations are that close.
     """
-    known = np.isfinite(curve)
-    if not (np.diff(np.flatnonzero(known)) < window).any():
-        return np.nan
-    values = np.where(known, curve, -np.inf)
+    known = np.isfinite(curves)
+    values = np.where(known, curves, -np.inf)
     # The highest of the last `window` iterations includes this one, so a rising curve falls by 0.
     highest = scipy.ndimage.maximum_filter1d(
-        values, window, origin=(window - 1) // 2, mode="nearest"
+        values, window, axis=0, origin=(window - 1) // 2, mode="nearest"
     )
-    return float((highest - curve)[known].max())
+    falls = np.where(known, highest - curves, -np.inf).max(axis=0, initial=-np.inf)
+    close = [(np.diff(np.flatnonzero(column)) < window).any() for column in known.T]
+    return np.where(close, falls, np.nan)
 
 
 def _last(curve: NDArray[np.float64]) -> float:
@@ -295,5 +300,6 @@ def _last(curve: NDArray[np.float64]) -> float:
 
 def _mean(values: Iterable[float]) -> float | None:
     """Return the mean; None if there are no values or some are missing."""
-    mean = float(np.mean(list(values) or np.nan))
+    numbers = values if isinstance(values, np.ndarray) else list(values)
+    mean = float(np.mean(numbers)) if len(numbers) else np.nan
     return mean if np.isfinite(mean) else None

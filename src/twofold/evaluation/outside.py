@@ -14,12 +14,14 @@ from torch import Tensor, distributed, nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from twofold.errors import UserError
-from twofold.evaluation.predictors import Plain, Predictor, chunk_size, confirmed
+from twofold.evaluation.predictors import Confirmed, Plain, Predictor, chunk_size, confirmed
 from twofold.evaluation.sets import Examples, Measured, Pair, TestSet
 from twofold.evaluation.untouched import (
+    kept_attributes,
     kept_buffers,
     kept_gradients,
     kept_random_states,
+    kept_weights,
     same_autocast,
     seed_all,
 )
@@ -51,6 +53,7 @@ class _Known:
     shapes: dict[str, torch.Size]
     predict: Predictor
     rebuilt: int = 0
+    tried: bool = False  # whether it was found out if the module changes its inputs
 
 
 class OutsideEvaluator:
@@ -89,7 +92,7 @@ class OutsideEvaluator:
             predict = self._predictor(role, module, self._sets[: len(values)])
             for k, test in enumerate(self._sets[: len(values)]):
                 if isinstance(test, Examples) and predict and len(test.rows) > self._size:
-                    parts = [(self._predicted(predict, test, p), p.y) for p in test.parts()]
+                    parts = [(self._predicted(role, predict, test, p), p.y) for p in test.parts()]
                     predicted, labels = (torch.cat(each) for each in zip(*parts, strict=True))
                     values[k] = _accuracy(predicted, labels)
         return [float(value) for value in values]
@@ -100,7 +103,9 @@ class OutsideEvaluator:
         with ExitStack() as stack:
             stack.enter_context(kept_random_states())
             if isinstance(module, nn.Module):
-                stack.enter_context(kept_buffers(module))
+                parts = list(module.modules())  # once, since it takes as long as a small layer
+                stack.enter_context(kept_buffers(parts))
+                stack.enter_context(kept_attributes(parts))
                 stack.enter_context(same_autocast(device_of(module)))
             yield module
 
@@ -118,14 +123,13 @@ class OutsideEvaluator:
         if self._drawn[k].x.device != device:
             self._drawn[k] = self._drawn[k].to(device)
         drawn = self._drawn[k]
-        return _accuracy(self._predicted(predict, test, drawn), drawn.y)
+        return _accuracy(self._predicted(role, predict, test, drawn), drawn.y)
 
-    def _predicted(self, predict: Predictor, test: Examples, pair: Pair) -> Tensor:
+    def _predicted(self, role: str, predict: Predictor, test: Examples, pair: Pair) -> Tensor:
         x = pair.x
         while True:
             try:
-                parts = [predict(part, _checked) for part in x.split(self._most)]
-                return torch.cat(parts).to(pair.y.device)
+                return self._tried(self._known[role], predict, x).to(pair.y.device)
             except torch.OutOfMemoryError:
                 if self._most == 1:
                     raise
@@ -139,6 +143,24 @@ class OutsideEvaluator:
                     f"the model can't be evaluated on test set {test.name!r}, with inputs of shape "
                     f"{list(x.shape)}: {message}"
                 ) from error
+
+    def _tried(self, known: _Known, predict: Predictor, x: Tensor) -> Tensor:
+        """Predict on a copy the first time, since a module may change its inputs in place."""
+        view = known.view
+        if not known.tried:
+            with torch.inference_mode(False):
+                copied = x.clone()
+            version = copied._version
+            predictions = self._split(predict, copied)
+            known.tried, view.changes_inputs = True, copied._version != version
+            if not view.changes_inputs:
+                return predictions
+        if view.changes_inputs:  # which a faster copy would do as well
+            predict = _moving(Plain(view, chunk_size(view, x)), view.device)
+        return self._split(predict, x)
+
+    def _split(self, predict: Predictor, x: Tensor) -> Tensor:
+        return torch.cat([predict(part, lambda scores: scores) for part in x.split(self._most)])
 
     def _predictor(self, role: str, module: Any, sets: Sequence[TestSet]) -> Predictor | None:
         """Return the predictor of a module, made anew if its tensors are new ones.
@@ -161,11 +183,13 @@ class OutsideEvaluator:
             _check_size(known.shapes, shapes)
         if known is None or not _same(known.tensors, tensors) or known.view.module is not module:
             rebuilt = 0 if known is None else known.rebuilt + 1
-            view = View(module)
+            view = _Scoring(module)
             sample = test.few.x.to(view.device)
             plain = rebuilt > REBUILDS
             predict = Plain(view, chunk_size(view, sample)) if plain else confirmed(view, sample)
             known = self._known[role] = _Known(view, tensors, shapes, predict, rebuilt)
+        if isinstance(known.predict, Confirmed):
+            known.predict.current = False
         if torch.is_autocast_enabled(known.view.device.type):  # the copy computes in fp32
             return Plain(known.view, chunk_size(known.view, test.few.x))
         return _moving(known.predict, known.view.device)
@@ -173,26 +197,31 @@ class OutsideEvaluator:
 
 def _moving(predict: Predictor, device: torch.device) -> Predictor:
     """Return a predictor that moves examples to the model's device."""
-    return lambda x, scores: predict(x.to(device), scores)
+    return lambda x, scores, tasks=None: predict(x.to(device), scores, tasks)
 
 
 def _measured(test: Measured, model: Any) -> float:
     """Call a function in evaluation mode; it may compute gradients, which are not kept."""
     if not isinstance(model, nn.Module):
         return test(model)
-    with View(model).evaluating(), kept_gradients(model):
+    changer = f"the measure {test.name!r}"
+    with View(model).evaluating(), kept_gradients(model), kept_weights(model, changer):
         return test(model)
 
 
-def _checked(logits: Any) -> Tensor:
-    """Require scores in a row per example."""
-    if not isinstance(logits, Tensor) or logits.dim() != 2:
-        form = f"shape {list(logits.shape)}" if isinstance(logits, Tensor) else type(logits)
+class _Scoring(View):
+    """A view of a module that must return scores in a row per example."""
+
+    def __call__(self, x: Tensor, tasks: Tensor | None = None) -> Tensor:
+        scores: Any = super().__call__(x, tasks)
+        if isinstance(scores, Tensor) and scores.dim() == 2:
+            return scores
+        is_tensor = isinstance(scores, Tensor)
+        form = f"shape {list(scores.shape)}" if is_tensor else f"a {type(scores).__name__}"
         raise UserError(
             f"the model must return a row of scores per example, not {form}: for other outputs, "
             "give a function of the model instead of a test set"
         )
-    return logits
 
 
 def _check_size(then: dict[str, torch.Size], now: dict[str, torch.Size]) -> None:

@@ -18,6 +18,7 @@ from torch import Tensor
 from twofold.choices import Precision
 from twofold.models import FlatModel, View
 from twofold.models.inference import ChangedError, Inference
+from twofold.models.task_ids import chunks
 
 Scores = Callable[[Tensor], Tensor]  # from logits to scores; the largest is the prediction
 
@@ -30,9 +31,12 @@ PIXELS = 50 * 32 * 32  # in a chunk in fp32
 
 
 class Predictor(Protocol):
-    """A function that predicts the classes of images with the network's current weights."""
+    """A function that predicts the classes of images with the network's current weights.
 
-    def __call__(self, x: Tensor, scores: Scores) -> Tensor: ...
+    With scenario task it gets the ids of the images' tasks, and predicts among their own classes.
+    """
+
+    def __call__(self, x: Tensor, scores: Scores, tasks: Tensor | None = None) -> Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,10 @@ class Plain:
     net: View
     chunk: int
 
-    def __call__(self, x: Tensor, scores: Scores) -> Tensor:
+    def __call__(self, x: Tensor, scores: Scores, tasks: Tensor | None = None) -> Tensor:
         with self.net.evaluating():
-            logits = torch.cat([self.net(part) for part in x.split(self.chunk)])
-            return scores(logits).argmax(1)
+            logits = torch.cat([self.net(*part) for part in chunks(x, tasks, self.chunk)])
+            return self.net.among_own(scores(logits), tasks).argmax(1)
 
 
 @dataclass
@@ -61,41 +65,47 @@ class Checked:
     chunk: int
     margin: float
 
-    def __call__(self, x: Tensor, scores: Scores) -> Tensor:
+    def __call__(self, x: Tensor, scores: Scores, tasks: Tensor | None = None) -> Tensor:
         try:
             self.quick.follow()
         except ChangedError:
-            return self.sure(x, scores)
-        return self._predicted(x, scores)
+            return self.sure(x, scores, tasks)
+        return self.predicted(x, scores, tasks)
 
     @torch.inference_mode()
-    def _predicted(self, x: Tensor, scores: Scores) -> Tensor:
+    def predicted(self, x: Tensor, scores: Scores, tasks: Tensor | None = None) -> Tensor:
+        """Predict with the weights that the copy followed last."""
         logits = scores(torch.cat([self.quick(part) for part in x.split(self.chunk)]))
         if logits.shape[1] < 2:
             return logits.argmax(1)
-        (first, second), (predicted, _) = (top.unbind(1) for top in logits.topk(2))
+        own = self.quick.net.among_own(logits, tasks)
+        (first, second), (predicted, _) = (top.unbind(1) for top in own.topk(2))
         # Negated, so that images with NaN logits are close as well.
         close = (~(first - second > self.margin * logits.abs().amax(1))).nonzero().flatten()
         if len(close):
-            predicted[close] = self.sure(x[close], scores)
+            predicted[close] = self.sure(x[close], scores, None if tasks is None else tasks[close])
         return predicted
 
 
 @dataclass
 class Confirmed:
-    """A copy of a stranger's network, compared with the network itself at every call.
+    """A copy of a stranger's network, compared with the network itself at every evaluation.
 
     A network may change in ways that its weights do not show, such as the head that it uses: a copy
     knows nothing of that. Two images show whether it still computes the same.
+
+    current: whether it was compared, and the network has not been trained since.
     """
 
     checked: Checked
     plain: Plain
     agrees: bool = True
+    current: bool = False
 
-    def __call__(self, x: Tensor, scores: Scores) -> Tensor:
-        self.agrees = self.agrees and self._compared(x[:2])
-        return (self.checked if self.agrees else self.plain)(x, scores)
+    def __call__(self, x: Tensor, scores: Scores, tasks: Tensor | None = None) -> Tensor:
+        if not self.current:
+            self.agrees, self.current = self.agrees and self._compared(x[:2]), True
+        return (self.checked.predicted if self.agrees else self.plain)(x, scores, tasks)
 
     def _compared(self, few: Tensor) -> bool:
         with self.plain.net.evaluating():
@@ -139,7 +149,7 @@ def exact(net: View, sample: Tensor) -> Predictor:
     plain = Plain(net, chunk)
     if not net.has_batch_norm or net.device.type != "cpu":  # folding is not faster
         return plain
-    if net.keeps_state:  # a copy would not follow it
+    if net.keeps_state or net.told:  # a copy would follow neither
         return plain
     if not _agree(net, sample, torch.float32, CLOSE_FP32):
         return plain
@@ -161,20 +171,23 @@ def rounded(net: View, sample: Tensor, sure: Predictor) -> Checked | None:
     """
     dtype = torch.bfloat16
     # A misread network is wrong in fp32 as well, where rounding errors hide less.
-    read = not net.keeps_state and _agree(net, sample, torch.float32, CLOSE_FP32)
+    followed = not net.keeps_state and not net.told
+    read = followed and _agree(net, sample, torch.float32, CLOSE_FP32)
     if not read or not _agree(net, sample, dtype, CLOSE_BF16):
         return None
     return Checked(Inference(net, dtype), sure, chunk_size(net, sample, dtype), CLOSE_BF16)
 
 
-def times(quick: Checked, sure: Predictor, x: Tensor) -> dict[Precision, float]:
+def times(
+    quick: Checked, sure: Predictor, x: Tensor, tasks: Tensor | None = None
+) -> dict[Precision, float]:
     """Return the seconds of both precisions on images; nothing if their predictions differ."""
 
     def timed(predict: Predictor) -> tuple[float, Tensor]:
         best = math.inf
         for _ in range(TRIALS):
             start = time.perf_counter()
-            predicted = predict(x, lambda logits: logits)
+            predicted = predict(x, lambda logits: logits, tasks)
             best = min(best, time.perf_counter() - start)
         return best, predicted
 

@@ -115,7 +115,11 @@ def read_sets(given: Mapping[str, Any]) -> list[TestSet]:
     """Return the test sets of tasks in order, checked."""
     if not isinstance(given, Mapping) or not given:
         raise UserError('test sets are a mapping by name, such as {"0": test0, "80": test1}')
-    sets = [_read(str(name), test) for name, test in given.items()]
+    names = [str(name) for name in given]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"two test sets have the name {name!r}")
+    sets = [_read(name, test) for name, test in zip(names, given.values(), strict=True)]
     examples = [each for each in sets if isinstance(each, Examples)]
     for each in examples[1:]:
         first, inputs = examples[0].few.x, each.few.x
@@ -125,6 +129,17 @@ def read_sets(given: Mapping[str, Any]) -> list[TestSet]:
                 f"{examples[0].name!r} of shape {_kind(first)}"
             )
     return sets
+
+
+def number_of(task: int | str, names: Sequence[str]) -> int:
+    """Return the number of a task, from 1, by its number from 0 or the name of its test set."""
+    if task in names:
+        return names.index(str(task)) + 1
+    if isinstance(task, bool) or not isinstance(task, int):
+        raise UserError(f"a task is a number from 0, or one of {', '.join(names)}, not {task!r}")
+    if not 0 <= task < len(names):
+        raise UserError(f"there is no task {task}: test sets are those of {len(names)}")
+    return task + 1
 
 
 def digest_of(sets: Iterable[TestSet]) -> str:

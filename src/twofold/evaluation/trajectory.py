@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from twofold.errors import UserError
 from twofold.evaluation.metrics import minimum_accuracies
+from twofold.sequence import learned_at, new_places
 
 TOLERANCE = 1.0  # a task has recovered within this many points of its accuracy at the switch
 ROUNDING = 1e-4  # accuracies are recorded in single precision
@@ -28,6 +29,8 @@ class Trajectory:
         iteration of every task is always evaluated.)
     final: [k][i] is the accuracy on the whole test set of task i+1, after task k+1.
     lowest: the same table with the lowest accuracies so far, if these were recorded separately.
+    order: what is learned at each place of the sequence, such as 1, 2, 1 if the first task returns
+        (default: every task once). The column of a return repeats the column of the first visit.
     """
 
     def __init__(
@@ -36,18 +39,26 @@ class Trajectory:
         accuracy: ArrayLike,
         final: Sequence[Sequence[float]],
         lowest: ArrayLike | None = None,
+        order: Sequence[int] | None = None,
     ) -> None:
         self.task, self.accuracy = np.asarray(task, int), np.asarray(accuracy, float)
         self.final, self.tasks = final, self.accuracy.shape[1]
         self.lowest = self.accuracy if lowest is None else np.asarray(lowest, float)
+        self.order = order
+        self.places = new_places(order, self.tasks)  # of tasks that are no return, from 0
+
+    @property
+    def old(self) -> list[int]:
+        """The places of tasks that are no return and have a task after them."""
+        return [place for place in self.places if place < self.tasks - 1]
 
     @cached_property
     def minima(self) -> NDArray[np.float64]:
-        return minimum_accuracies(self.task, self.lowest)
+        return minimum_accuracies(self.task, self.lowest)[self.old]
 
     @cached_property
     def gaps(self) -> list[Gap]:
-        return gaps(self.task, self.accuracy)
+        return gaps(self.task, self.accuracy, order=self.order)
 
     @cached_property
     def complete(self) -> NDArray[np.float64]:
@@ -59,6 +70,11 @@ class Trajectory:
             if known.any():
                 filled[seen, i] = np.interp(rows[seen], rows[known], column[known])
         return filled
+
+    @property
+    def columns(self) -> NDArray[np.float64]:
+        """The accuracies of each task, a row per task."""
+        return self.accuracy[:, self.places].T
 
     def of_task(self, k: int) -> NDArray[np.float64]:
         """Return a_k during task k."""
@@ -84,6 +100,7 @@ def gaps(
     accuracy: ArrayLike,
     window: int | None = None,
     tolerance: float = TOLERANCE,
+    order: Sequence[int] | None = None,
 ) -> list[Gap]:
     """Return the gap of every switch and every evaluated task before it.
 
@@ -93,14 +110,16 @@ def gaps(
         all until the next switch, since a gap may come late.
     tolerance: a task has recovered when, after its lowest accuracy, it is at most this many points
         below a_i(b_j). A task that never fell further recovers after 0 iterations.
+    order: what is learned at each place, if tasks return. A task has no gap while it is learned.
     """
     learned, curves = checked(task, accuracy)
-    all_gaps = []
+    kinds = learned_at(order, curves.shape[1])
+    places, all_gaps = new_places(order, curves.shape[1]), []
     for j in range(1, curves.shape[1]):
         switch, end = np.searchsorted(learned, [j, j + 1], side="right")
-        for i in range(j):
+        for i in (place for place in places if place < j):
             before = evaluated(curves[:switch, i])
-            if len(before):
+            if len(before) and kinds[i] != kinds[j]:
                 curve = np.concatenate([before[-1:], curves[switch:end, i]])
                 all_gaps.append(_gap(int(switch), i + 1, curve, window, tolerance))
     return all_gaps

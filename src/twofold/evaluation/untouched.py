@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
+
+from twofold.errors import UserError
+from twofold.models.state import USUAL
+
+# What a pass may change in place, and what can be copied, emptied and filled again.
+CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict, Counter)
 
 
 @contextmanager
@@ -38,11 +46,11 @@ def seed_all(seed: int) -> None:
 
 
 @contextmanager
-def kept_buffers(module: nn.Module) -> Iterator[None]:
-    """Keep the buffers of a module, such as statistics that a forward pass updates."""
+def kept_buffers(parts: Sequence[nn.Module]) -> Iterator[None]:
+    """Keep the buffers of a module's parts, such as statistics that a forward pass updates."""
     kept = [
         (owner, name, buffer, buffer.clone(), buffer._version)
-        for owner in module.modules()
+        for owner in parts
         for name, buffer in owner._buffers.items()
         if buffer is not None and not buffer.is_inference()
     ]
@@ -54,6 +62,58 @@ def kept_buffers(module: nn.Module) -> Iterator[None]:
                 if buffer._version != version:
                     buffer.copy_(old)
                 owner._buffers[name] = buffer
+
+
+@contextmanager
+def kept_attributes(parts: Sequence[nn.Module]) -> Iterator[None]:
+    """Keep the attributes of a module's parts, such as a number of passes.
+
+    Lists and their like get their old contents again. A tensor that is no buffer has no copy, so a
+    pass that changes it in place is refused.
+    """
+    kept = [(vars(part), vars(part).copy()) for part in parts]
+    own = [(name, old[name]) for _, old in kept for name in old.keys() - USUAL]
+    contents = [(value, value.copy()) for _, value in own if type(value) in CONTAINERS]
+    versions = [
+        (name, value, value._version)
+        for name, value in own
+        if isinstance(value, Tensor) and not value.is_inference()
+    ]
+    try:
+        yield
+    finally:
+        for now, old in kept:
+            if now.keys() != old.keys():
+                now.clear()
+            now.update(old)
+        for value, content in contents:
+            _refill(value, content)
+    for name, value, version in versions:
+        if value._version != version:
+            raise UserError(
+                f"evaluation changes {name!r} of the model in place: register it as a buffer, so "
+                "that its value is kept"
+            )
+
+
+def _refill(value: Any, content: Any) -> None:
+    value.clear()
+    if isinstance(value, list | deque):
+        value.extend(content)
+    else:
+        value.update(content)
+
+
+@contextmanager
+def kept_weights(module: nn.Module, changer: str) -> Iterator[None]:
+    """Refuse a change of the weights: to keep them would take a copy each time."""
+    weights = [p for p in module.parameters() if not p.is_inference()]
+    versions = [p._version for p in weights]
+    yield
+    if versions != [p._version for p in weights]:
+        raise UserError(
+            f"{changer} changes the weights of the model: let it work on copy.deepcopy(model)"
+        )
 
 
 @contextmanager

@@ -34,14 +34,13 @@ from twofold.errors import UserError
 from twofold.experiments.columns import (
     RUN,
     Array,
-    StoredColumns,
     as_columns,
     check_sizes,
     checked,
     unreadable,
 )
 from twofold.experiments.files import digest, sync, sync_names, writing
-from twofold.experiments.plain import WrongContentError, parse, read_json
+from twofold.experiments.plain import WrongContentError, parse, read_json, write_json
 from twofold.locks import locked
 from twofold.plainfiles import opened
 
@@ -88,10 +87,6 @@ class Archive:
                 raise WrongContentError(f"{RUNS}: {name} has no {key}")
         read = partial(_read_columns, self.folder, name, line["curves"], line["summary"])
         return Entry(name, line["config"], line["summary"], read)
-
-    def columns(self, name: str) -> StoredColumns:
-        """Return the curves of a run, which are read when they are first needed."""
-        return StoredColumns(str(self.folder / name), self.entry(name).read)
 
     def add(self, entries: Iterable[Entry]) -> list[str]:
         """Add the runs that the archive does not have yet, and return their names."""
@@ -140,10 +135,8 @@ class Archive:
         for attempt in range(ATTEMPTS):
             with _reading(self.folder):
                 file = _find(self.folder, RUNS)
-                state = file.stat()
-                stamp = state.st_ino, state.st_mtime_ns, state.st_size
                 try:
-                    return _read_lines(self.folder, stamp)
+                    return _read_lines(self.folder, _stamp(file.stat()))
                 except FileNotFoundError:  # it was moved into place meanwhile
                     if attempt == ATTEMPTS - 1:
                         raise
@@ -176,7 +169,7 @@ class Archive:
             mark = {"format": FORMAT, "kind": KIND}
             (unfinished / MARK).write_text(json.dumps(mark) + "\n")
             sums = {name: digest(unfinished / name) for name in (RUNS, CURVES)}
-            (unfinished / CHECKSUMS).write_text(json.dumps(sums, indent=2) + "\n")
+            write_json(unfinished / CHECKSUMS, sums)
             sync(unfinished)
             unfinished.rename(self.folder / NEXT)
             sync_names(self.folder)
@@ -190,7 +183,7 @@ class Archive:
         if successor.is_dir() and not successor.is_symlink():
             for name in (MARK, CURVES, RUNS, CHECKSUMS):
                 with contextlib.suppress(FileNotFoundError):
-                    (successor / name).rename(self.folder / name)
+                    (successor / name).replace(self.folder / name)
             sync_names(self.folder)
             successor.rmdir()
         for left in self.folder.glob(f"{NEXT}-*"):
@@ -204,8 +197,9 @@ def identity_of(name: str) -> str:
 
 def read_mark(folder: Path) -> dict[str, Any] | None:
     """Return the contents of a store's mark, which states its format; None without a mark."""
-    file = _find(folder, MARK)
+    file = folder / MARK
     try:
+        file = _find(folder, MARK)
         if not file.exists():
             return None
         mark = read_json(file)
@@ -250,7 +244,7 @@ def _reading(folder: Path) -> Any:
 
 @lru_cache(maxsize=4)
 def _read_lines(folder: Path, stamp: tuple[int, int, int]) -> dict[str, str]:
-    with opened(_find(folder, RUNS)) as file:
+    with opened(_find(folder, RUNS), follow=False) as file:
         if os.fstat(file.fileno()).st_size > LARGEST_RUNS:
             raise WrongContentError(f"{RUNS} is larger than {LARGEST_RUNS:,} bytes")
         content = file.read()
@@ -268,17 +262,34 @@ def _name(line: Any) -> str:
     return name
 
 
+@lru_cache(maxsize=2)
+def _read_footer(file: Path, stamp: tuple[int, int, int]) -> tuple[Any, dict[str, int]]:
+    """Return what describes the file of all curves, and where each run is in it.
+
+    It is as long as the archive, so it is read once and not for every run.
+    """
+    with opened(file, follow=False) as stream, pq.ParquetFile(stream) as parquet:
+        names = parse((parquet.metadata.metadata or {})[NAMES], CURVES)
+        return parquet.metadata, {name: place for place, name in enumerate(names)}
+
+
+def _stamp(state: os.stat_result) -> tuple[int, int, int]:
+    """Return what changes if a file does."""
+    return state.st_ino, state.st_mtime_ns, state.st_size
+
+
 def _read_columns(
     folder: Path, name: str, expected: str, summary: Mapping[str, Any]
 ) -> dict[str, Array]:
     """Return the columns of a run from its row group, without those that are null."""
     file = _find(folder, CURVES)
     try:
-        with opened(file) as stream, pq.ParquetFile(stream) as parquet:
-            names = parse((parquet.metadata.metadata or {})[NAMES], CURVES)
-            group = names.index(name)
-            check_sizes(parquet.schema_arrow, [parquet.metadata.row_group(group)], file)
-            table = parquet.read_row_group(group)
+        with opened(file, follow=False) as stream:
+            footer, places = _read_footer(file, _stamp(os.fstat(stream.fileno())))
+            with pq.ParquetFile(stream, metadata=footer) as parquet:
+                group = places[name]
+                check_sizes(parquet.schema_arrow, [footer.row_group(group)], file)
+                table = parquet.read_row_group(group)
     except (
         *(OSError, ValueError, LookupError, TypeError, AttributeError),
         *(pa.ArrowException, MemoryError),

@@ -66,7 +66,7 @@ def read(
 
 
 def _read(path: Path, device: torch.device | str, run: str) -> dict[str, Any]:
-    with opened(path) as file:
+    with opened(path, follow=False) as file:
         digest, content = file.read(DIGEST), file.read()
     if hashlib.sha256(content).digest() != digest:
         raise _RefusedError("is damaged")

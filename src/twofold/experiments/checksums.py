@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from twofold.errors import UserError
 from twofold.experiments.archive import CHECKSUMS, CURVES
+from twofold.experiments.columns import LARGEST
 from twofold.experiments.files import digest
-from twofold.experiments.plain import NO_FILE, WrongContentError, read_json
+from twofold.experiments.plain import (
+    LARGEST_JSON,
+    NO_FILE,
+    WrongContentError,
+    read_bytes,
+    read_json,
+    write_json,
+)
 from twofold.experiments.reader import CONFIG, SUMMARY
 from twofold.experiments.weights import written
 
 FILES = (CONFIG, SUMMARY, CURVES)
+LIMITS = {CONFIG: LARGEST_JSON, SUMMARY: LARGEST_JSON, CURVES: LARGEST}  # bytes
+LARGEST_WEIGHTS = 2**34
 
 
 class DamagedRunError(Exception):
@@ -23,12 +35,22 @@ class DamagedRunError(Exception):
 def write_checksums(folder: Path) -> None:
     """Write the checksums of a run's files beside them."""
     sums = {name: digest(folder / name) for name in (*FILES, *written(folder))}
-    (folder / CHECKSUMS).write_text(json.dumps(sums, indent=2) + "\n")
+    write_json(folder / CHECKSUMS, sums)
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Return the contents of a run's files by name, each read once, with the checksums compared."""
+    with _reading(folder):
+        sums = read_json(folder / CHECKSUMS)
+        contents = {name: read_bytes(folder / name, LIMITS[name]) for name in FILES}
+        for name, content in contents.items():
+            _compare(name, hashlib.sha256(content).hexdigest(), sums)
+    return contents
 
 
 def check(folder: Path, names: Iterable[str] | None = None) -> None:
     """Compare files of a run with their checksums; without `names`, all files of the run."""
-    try:
+    with _reading(folder):
         sums = read_json(folder / CHECKSUMS)
         if names is None:
             weights = {name for name in sums if name not in FILES}
@@ -36,8 +58,21 @@ def check(folder: Path, names: Iterable[str] | None = None) -> None:
             for missing in sorted(weights - {*names}):
                 raise DamagedRunError(f"{missing} is missing")
         for name in names:
-            if digest(folder / name) != sums[name]:
-                raise DamagedRunError(f"{name} is damaged")
+            if (folder / name).lstat().st_size > LIMITS.get(name, LARGEST_WEIGHTS):
+                raise DamagedRunError(f"{name} is too large")  # to read it would take hours
+            _compare(name, digest(folder / name), sums)
+
+
+def _compare(name: str, found: str, sums: Mapping[str, Any]) -> None:
+    if found != sums[name]:
+        raise DamagedRunError(f"{name} is damaged")
+
+
+@contextmanager
+def _reading(folder: Path) -> Iterator[None]:
+    """Tell damage from errors of the machine."""
+    try:
+        yield
     except FileNotFoundError as error:
         raise DamagedRunError(f"{Path(error.filename).name} is missing") from None
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +14,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from twofold.errors import UserError
-from twofold.experiments.plain import WrongContentError
-from twofold.plainfiles import opened
+from twofold.experiments.plain import WrongContentError, read_bytes
 from twofold.text import inert
 
 Array = NDArray[np.generic]
 
-LARGEST = 2 * 2**30  # bytes of curves in memory
+LARGEST = 2**29  # bytes of curves, in a file and in memory; measures take several times as much
+OBJECT = 120  # bytes of an array besides its numbers
 COLUMNS = 20_000
 KINDS = {f"{of}{kind}" for of in ("", "raw_") for kind in ("accuracy", "lowest")}
 RUN = "run"  # the column of an archive that tells other programs whose curves they are
@@ -41,6 +42,19 @@ class StoredColumns(Mapping[str, Array]):
     def _columns(self) -> dict[str, Array]:
         return self._read()
 
+    def hold(self, columns: dict[str, Array]) -> None:
+        """Take columns that were read elsewhere, so that they are not read again."""
+        self.__dict__["_columns"] = columns
+
+    def forget(self) -> None:
+        """Free the memory of columns that were read. They are read again if they are needed."""
+        self.__dict__.pop("_columns", None)
+
+    @property
+    def size(self) -> int:
+        """The bytes of memory that the columns take now."""
+        return sum(OBJECT + each.nbytes for each in self.__dict__.get("_columns", {}).values())
+
     def __getitem__(self, name: str) -> Array:
         if name not in self._columns:
             names = ", ".join(self._columns)
@@ -57,9 +71,16 @@ class StoredColumns(Mapping[str, Array]):
 def read_parquet(file: Path) -> dict[str, Array]:
     """Read the columns of a Parquet file, if they are numbers and fit the memory."""
     try:
-        if file.is_symlink():
-            raise WrongContentError(f"{file} is a symbolic link")
-        with opened(file) as stream, pq.ParquetFile(stream) as parquet:
+        content = read_bytes(file, LARGEST)
+    except UserError as error:
+        raise type(error)(f"{file.parent}: {error}") from None
+    return parquet_columns(content, file)
+
+
+def parquet_columns(content: bytes, file: Path) -> dict[str, Array]:
+    """Return the columns of what was read from a Parquet file, with the same checks."""
+    try:
+        with pq.ParquetFile(pa.BufferReader(content)) as parquet:
             check_sizes(parquet.schema_arrow, [parquet.metadata], file)
             table = parquet.read(use_threads=False)  # for small files, threads cost more
     except (OSError, ValueError, pa.ArrowException, MemoryError) as error:
@@ -84,11 +105,23 @@ def as_columns(table: pa.Table, file: Path) -> dict[str, Array]:
     """Return the columns of a table as arrays, without those that are null."""
     if len(set(table.column_names)) < len(table.column_names):
         raise WrongContentError(f"{file}: two columns have the same name")
+    named = zip(table.column_names, table.columns, strict=True)
     return {
-        name: table[name].to_numpy()
-        for name in table.column_names
-        if name != RUN and not table[name].null_count
+        sys.intern(name): _array(column)
+        for name, column in named
+        if name != RUN and not column.null_count
     }
+
+
+def _array(column: pa.ChunkedArray) -> Array:
+    """Return the numbers of a column. `to_numpy` would import pandas, which takes half a second."""
+    kind = np.dtype(column.type.to_pandas_dtype())
+    parts = [
+        np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * kind.itemsize)
+        for chunk in column.chunks
+        if len(chunk)
+    ]
+    return np.concatenate(parts) if parts else np.empty(0, kind)
 
 
 def checked(columns: dict[str, Array], summary: Mapping[str, Any], where: str) -> dict[str, Array]:
@@ -110,8 +143,10 @@ def checked(columns: dict[str, Array], summary: Mapping[str, Any], where: str) -
         values = np.stack([np.asarray(columns[name], np.float64) for name in names])
         if "raw" not in kind and "test_sets" not in summary and not _percent(values):
             raise WrongContentError(f"{where}: {kind} must be from 0 to 100")
-    if tasks is not None and "accuracy" not in kinds:
-        raise WrongContentError(f"{where}: there are no accuracies")
+    for kind in ("accuracy", "raw_accuracy"):
+        if summary.get(f"{kind}_after_task") and kind not in kinds:
+            words = {"accuracy": "accuracies", "raw_accuracy": "raw accuracies"}[kind]
+            raise WrongContentError(f"{where}: there are no {words}")
     if not _counts_up(task, tasks):
         raise WrongContentError(
             f"{where}: task must count from 1 to {tasks or 'the last'}, in order"

@@ -16,6 +16,8 @@ import torch
 
 from twofold import optimizers
 from twofold.benchmarks import Benchmark, Recipe
+from twofold.benchmarks.scenarios import requested
+from twofold.boundaries import check_boundaries
 from twofold.compatibility import check_method
 from twofold.component import Component, plain
 from twofold.discovery import changed_since_import, import_file, module_of, plugin_digest
@@ -23,9 +25,10 @@ from twofold.errors import UserError
 from twofold.experiments import profiles
 from twofold.experiments.digests import benchmark_digest, code_of
 from twofold.experiments.options import Options, Request, What
+from twofold.experiments.settling import settled
 from twofold.experiments.start import Start
 from twofold.memories import Memory
-from twofold.memories.reading import memory_of, quotas
+from twofold.memories.reading import described, memory_of, quotas
 from twofold.memories.reading import read as read_memory
 from twofold.method import Method
 from twofold.objectives import Objective
@@ -37,6 +40,7 @@ from twofold.terms import Addition
 
 LONGEST_NAME = 200  # of a folder, before the identity; file systems take 255
 UNSTATED: dict[str, Any] = {"lr": 0.0, "batch_size": 0}  # of a loop that is not twofold's
+QUOTA = ("memory_per_class", "memory_grouping")  # which the value of `memory` includes
 WHAT = tuple(options(What))  # the options that have no default
 
 
@@ -50,8 +54,8 @@ class Config(Request):
     """One run, complete. Use `configure`, which fills in what is not given and checks it."""
 
     components: list[tuple[str, dict[str, Any]]]  # objective, terms, routines: options in force
-    own: str = option("", help="digest of a benchmark of your own tensors", flag=None)
-    start_digest: str = option("", help="digest of the weights to start from", flag=None)
+    own: str = option("", help="digest of your own tensors", label="data", flag=None)
+    start_digest: str = option("", help="digest of initial weights", label="start", flag=None)
     digests: list[str] = option(
         [], help="digests of your own code and data, beside the plugins", role="place", flag=None
     )
@@ -59,7 +63,12 @@ class Config(Request):
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def value(self, name: str) -> Any:
-        """Return an option or one of the user's own settings; None for a setting it lacks."""
+        """Return an option or one of the user's own settings; None for a setting it lacks.
+
+        The memory is its text, whichever options describe it.
+        """
+        if name == "memory":
+            return described(self)
         return self.settings[name] if name in self.settings else getattr(self, name, None)
 
     @classmethod
@@ -170,12 +179,12 @@ def _seed_words(seeds: Sequence[int]) -> list[str]:
 def varying(configs: Sequence[Config], apart: Iterable[str] = ()) -> list[Option]:
     """Return the options in which configurations differ, except for `apart` and for places.
 
-    The users' own settings are among them.
+    The users' own settings are among them. The memory is one of them, whichever options it has.
     """
     return [
         each
         for name, each in (options(Config) | own_settings(configs)).items()
-        if each.role != "place" and name not in apart
+        if each.role != "place" and name not in (*apart, *QUOTA)
         if len({str(config.value(name)) for config in configs}) > 1
     ]
 
@@ -266,7 +275,8 @@ def configure(benchmark: str | Benchmark, method: str | Method | Component, **gi
 def _optimizer_settings(settings: dict[str, Any], chosen: dict[str, Any]) -> dict[str, Any]:
     """Return all that was chosen, with learning rate and momentum from the optimiser's text."""
     choice = optimizers.read(settings["optimizer"])
-    defaults = choice.usual()
+    known = options(Settings)
+    defaults = {name: known[name].value(value) for name, value in choice.usual().items()}
     for name, key in (("lr", "lr"), ("momentum", choice.momentum_name)):
         if key in choice.given and chosen.get(name, defaults[name]) != defaults[name]:
             raise UserError(
@@ -325,20 +335,18 @@ def _found(benchmark: str | Benchmark) -> Benchmark | type[Recipe]:
 def _checked(config: Config, recipe: Benchmark | type[Recipe]) -> Config:
     """Check combinations of options, and replace equivalent values by one form."""
     available = recipe.tasks if isinstance(recipe.tasks, int) else len(recipe.tasks)
-    tasks, iterations = config.tasks, config.iterations
-    if tasks is not None and tasks > available:
-        raise UserError(f"{recipe.name} has {available} tasks, not {tasks}")
-    if config.mode == "offline" and iterations is not None:
-        iterations = None if iterations >= recipe.offline_iterations else iterations
+    course = settled(config, recipe.name, available, recipe.offline_iterations)
     _check_device(config.device)
     objective, routines = config.make_components()
     memory = memory_of(config)
-    check_method(objective, routines, recipe.scenario, memory, config.momentum)
+    scenario = requested(config.scenario, recipe)
+    if scenario == "task" and not config.task_ids:
+        raise UserError("scenario task needs the task of every example: leave task-free out")
+    own_scenario = "domain" if config.parts else recipe.scenario
+    check_method(objective, routines, scenario or own_scenario, memory, config.momentum)
+    check_boundaries(objective, routines, memory, config, config.sequence(available))
     return dataclasses.replace(
-        config,
-        tasks=None if tasks == available else tasks,
-        iterations=iterations,
-        eval_schedule=config.schedule.text,
+        config, **course, scenario=scenario, eval_schedule=config.schedule.text
     )
 
 

@@ -9,12 +9,14 @@ import json
 import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from twofold.benchmarks import Benchmark, Recipe
+from twofold.benchmarks.maps import Mapped, file_of
 from twofold.datasets import cache
 from twofold.datasets.fetch import sha256_of
 from twofold.discovery import modules_of
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from twofold.experiments.config import Config
 
 DATA = "data "  # the start of a digest of data, among those of a configuration
+CHUNK = 1000  # rows that are read at once
 FILES = "digests.json"  # in the cache folder: digests of files by size and modification time
 
 
@@ -37,15 +40,38 @@ def benchmark_digest(benchmark: Benchmark) -> str:
     """Return a digest of data, tasks, and the network's description."""
     digest = hashlib.sha256()
     for pool in (benchmark.train, benchmark.test):
-        for tensor in (pool.images, pool.labels):
-            digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(np.ascontiguousarray(tensor.numpy(force=True)).data)
+        if isinstance(pool.images, Mapped):
+            digest.update("".join(map(_of_map, pool.images.parts)).encode())
+        else:
+            _add(digest, pool.images)
+        _add(digest, pool.labels)
     for task in benchmark.tasks:
         digest.update(task.train.tobytes() + task.test.tobytes())
     with torch.random.fork_rng(devices=[]):  # the weights are not part of the description
         network = repr(built(benchmark.model))
-    digest.update(f"{benchmark.offline_iterations} {network}".encode())
+    ordered = " ordered" if benchmark.ordered else ""  # others keep the digest that they had
+    digest.update(f"{benchmark.offline_iterations} {network}{ordered}".encode())
     return digest.hexdigest()[:10]
+
+
+def _add(digest: Any, tensor: Tensor) -> None:
+    digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+    digest.update(np.ascontiguousarray(tensor.numpy(force=True)).data)
+
+
+def _of_map(part: Tensor) -> str:
+    """Return a digest of inputs in a file, whose contents are read only if it has changed.
+
+    Inputs in memory, or in a private map that may have been written to, are read.
+    """
+    file = file_of(part)
+    if file is not None and file.current:
+        place = f"{file.offset} {part.dtype} {tuple(part.shape)} {part.stride()}"
+        return f"{place} {_of_files([file.path])[0]}"
+    digest = hashlib.sha256()
+    for rows in part.split(CHUNK):
+        _add(digest, rows)
+    return digest.hexdigest()
 
 
 def code_of(
@@ -95,19 +121,32 @@ _data = _Data()
 def _described(recipe: type[Recipe], whitening: str, folder: Path | None) -> str:
     """Return the digest of a recipe's files or else of its tensors, for the first usual seed.
 
-    Data that cannot be read here are described by a digest that is equal to no other one.
+    It is equal to no other one if the data cannot be read here, or are different each time.
     """
     try:
         files = recipe.files(folder)
         if files:
             return hashlib.sha256("".join(_of_files(files)).encode()).hexdigest()[:10]
-        benchmark = recipe.build(SEED, folder, whitening)  # type: ignore[arg-type]
-        pools = benchmark.train, benchmark.test
-        facts = benchmark_digest(benchmark), benchmark.scenario, [pool.whitening for pool in pools]
-        return hashlib.sha256(repr(facts).encode()).hexdigest()[:10]
+        first, second = (_of_build(recipe, whitening, folder) for _ in range(2))
     except Exception as error:  # of the user's code; a node of a cluster may have the data
         why = " ".join(str(error).split())[:200] or type(error).__name__
-        return f"{UNKNOWN} {uuid.uuid4().hex[:10]}: its data cannot be read here ({why})"
+        return _unlike(f"its data cannot be read here ({why})")
+    if first != second:
+        return _unlike("its build delivers different data each time: draw them from the seed")
+    return first
+
+
+def _of_build(recipe: type[Recipe], whitening: str, folder: Path | None) -> str:
+    """Return the digest of the tensors that a recipe builds."""
+    benchmark = recipe.build(SEED, folder, whitening)  # type: ignore[arg-type]
+    pools = benchmark.train, benchmark.test
+    facts = benchmark_digest(benchmark), benchmark.scenario, [pool.whitening for pool in pools]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:10]
+
+
+def _unlike(why: str) -> str:
+    """Return a digest that is equal to no other one."""
+    return f"{UNKNOWN} {uuid.uuid4().hex[:10]}: {why}"
 
 
 def _of_files(files: Iterable[Path | str]) -> list[str]:
@@ -117,6 +156,7 @@ def _of_files(files: Iterable[Path | str]) -> list[str]:
         known = json.loads(place.read_text())
     except (OSError, ValueError):
         known = {}
+    known = known if isinstance(known, dict) else {}
     found = {}
     for file in map(Path, files):
         facts = file.stat()

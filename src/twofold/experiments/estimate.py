@@ -33,6 +33,7 @@ from twofold.models.inference import Inference
 from twofold.objectives.base import Objective, Term, cross_entropy
 from twofold.routines import Needs, Routine
 from twofold.routines.base import needs_of
+from twofold.sequence import read_order
 
 BACKWARD = 2 / 3  # the backward share of a pass: two products per layer, and one in the forward
 DTYPES: dict[Precision, tuple[torch.dtype, ...]] = {
@@ -48,27 +49,44 @@ TIMED = 0.3  # the least number of seconds of each measurement
 def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
     """Return the load of a whole run."""
     recipe, (objective, routines) = Recipe.find(config.benchmark), config.make_components()
+    sequence, sizes = config.sequence(recipe.tasks), _arranged(config, sizes)
     iterations = config.iterations_of(sizes.train, recipe.offline_iterations)
     evaluations = config.schedule.count(iterations)
     checks = iterations - evaluations if config.schedule.exact_min else 0
     # If a routine has different weights evaluated, the trained ones are evaluated as well.
     times = 2 if any(routine.overrides("evaluated") for routine in routines) else 1
     memory, total = memory_of(config), Load()
-    share = memory.share(sizes.classes * (recipe.tasks if recipe.scenario == "class" else 1))
+    apart = recipe.scenario == "class" and not config.parts  # each task has its own classes
+    share = memory.share(sizes.classes * (recipe.tasks if apart else 1))
     # A memory may set the size of the replay batch.
     more = (memory.replay or config.batch_size) - config.batch_size
-    for task in range(1, (config.tasks or recipe.tasks) + 1):
-        total += iteration(objective, routines, task, config.batch_size, batch_norm) * iterations
-        if task > 1 and objective.replays == "total":
+    for task in range(1, len(sequence) + 1):
+        told = 2 if config.task_free else task  # by `Course.told`
+        total += iteration(objective, routines, told, config.batch_size, batch_norm) * iterations
+        if told > 1 and objective.replays == "total":
             total += Load(images=more * iterations)
-        images = Load(evaluated=task * min(config.eval_size, sizes.test))
+        tests = 1 if config.parts else len(set(sequence[:task]))
+        images = Load(evaluated=tests * min(config.eval_size, sizes.test))
         images += objective.evaluation_cost(task, sizes.classes, share)
         for routine in routines:
             images += routine.evaluation_cost()
         checked = Load(evaluated=CHECKED * (task - 1) * min(config.eval_size, sizes.test))
-        at_end = Load(evaluated=task * sizes.test)  # all test images
+        at_end = Load(evaluated=tests * sizes.test)  # all test images
         total += (images * evaluations + checked * checks + at_end) * times
     return total
+
+
+def _arranged(config: Config, sizes: Sizes) -> Sizes:
+    """Return the first task in numbers, if tasks are parts of all data."""
+    if not config.parts:
+        return sizes
+    recipe = Recipe.find(config.benchmark)
+    tasks = len(read_order(config.order) or ()) if config.order else recipe.tasks
+    return sizes._replace(
+        train=tasks * sizes.train // config.parts,
+        test=tasks * sizes.test,
+        classes=sizes.classes * (tasks if recipe.scenario == "class" else 1),
+    )
 
 
 def iteration(
@@ -117,38 +135,49 @@ class Speed:
         )
 
 
-def calibrate(net: FlatModel, image: tuple[int, ...], precision: Precision = "fp32") -> Speed:
+def calibrate(
+    net: FlatModel, image: tuple[int, ...], precision: Precision = "fp32", tokens: bool = False
+) -> Speed:
     """Time passes of two sizes, which separates the time per image from the time per pass."""
     small, large = (4, 16) if net.has_batch_norm else (16, 256)
     velocity = torch.zeros_like(net.values)
 
     def train(x: Tensor) -> None:
-        terms = [Term("new", 1.0, x, cross_entropy(torch.zeros(len(x), dtype=torch.long)))]
+        zeros = torch.zeros(len(x), dtype=torch.long)  # labels, and ids of tasks
+        terms = [Term("new", 1.0, x, cross_entropy(zeros), zeros)]
         velocity.mul_(0.9).add_(objective_gradient(net, [terms], apart=False).g)
         net.values.add_(velocity, alpha=0.0)  # it takes the time of an update and changes nothing
 
     with one_thread():
-        short, long = (_seconds(train, _random(count, image)) for count in (small, large))
-        evaluated = min(evaluation_seconds(net, image, one) for one in DTYPES[precision])
+        short, long = (_seconds(train, _random(count, image, tokens)) for count in (small, large))
+        evaluated = min(evaluation_seconds(net, image, one, tokens) for one in DTYPES[precision])
     an_image = max(0.0, (long - short) / (large - small))
     return Speed(max(0.0, short - small * an_image), an_image, evaluated)
 
 
-def evaluation_seconds(net: FlatModel, image: tuple[int, ...], dtype: torch.dtype) -> float:
+def evaluation_seconds(
+    net: FlatModel, image: tuple[int, ...], dtype: torch.dtype, tokens: bool = False
+) -> float:
     """Time the evaluation of an image in a precision."""
-    chunk = chunk_size(net, _random(1, image), dtype)
+    chunk = chunk_size(net, _random(1, image, tokens), dtype)
+    plain = net.takes_task or tokens  # such a network is evaluated as it is
     inference = Inference(net, dtype)
     inference.follow()
 
     @torch.inference_mode()
     def evaluate(x: Tensor) -> None:
-        inference(x)
+        if plain:
+            net.all_logits(x, torch.zeros(len(x), dtype=torch.long))
+        else:
+            inference(x)
 
-    return _seconds(evaluate, _random(chunk, image)) / chunk
+    return _seconds(evaluate, _random(chunk, image, tokens)) / chunk
 
 
-def _random(count: int, image: tuple[int, ...]) -> Tensor:
-    """Return random images in the layout of the pools."""
+def _random(count: int, image: tuple[int, ...], tokens: bool = False) -> Tensor:
+    """Return random images in the layout of the pools, or the token that every network knows."""
+    if tokens:
+        return torch.zeros(count, *image, dtype=torch.long)
     x = torch.randn(count, *image)
     return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
 
@@ -165,10 +194,13 @@ def _seconds(act: Callable[[Tensor], None], x: Tensor) -> float:
 
 
 class Estimator:
-    """Estimates of the seconds of runs on one core; a network is timed when first needed."""
+    """Estimates of the seconds of runs on one core; a network is timed when first needed.
 
-    def __init__(self, data: Path | None = None) -> None:
-        self._data = data
+    speed: a fixed speed of all networks instead, for estimates that every machine agrees on.
+    """
+
+    def __init__(self, data: Path | None = None, speed: Speed | None = None) -> None:
+        self._data, self._fixed = data, speed
         self._speeds: dict[tuple[str, str], tuple[Sizes, bool, Speed]] = {}
         self._seconds: dict[str, float] = {}
 
@@ -185,7 +217,7 @@ class Estimator:
         if (name, precision) not in self._speeds:
             sizes, model = _sizes_and_model(config, self._data)
             net = FlatModel(model())
-            speed = calibrate(net, sizes.image, precision)
+            speed = self._fixed or calibrate(net, sizes.image, precision, sizes.tokens)
             self._speeds[name, precision] = sizes, net.has_batch_norm, speed
         return self._speeds[name, precision]
 

@@ -32,7 +32,8 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def digest(path: Path) -> str:
-    with opened(path) as file:
+    """Return the digest of a file of a store, where a symbolic link is not followed."""
+    with opened(path, follow=False) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -57,7 +58,9 @@ def sync_names(folder: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    if sys.platform == "win32" and path.is_dir():
+        return  # Windows opens no folders
+    descriptor = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError as error:  # some network file systems cannot sync folders

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twofold.curves import ACCURACY, RECORDED, Columns
-from twofold.errors import UserError, missing
+from twofold.errors import UserError
 from twofold.evaluation.trajectory import ends
 from twofold.experiments.foreign import describe
 from twofold.experiments.runs import Run
 from twofold.experiments.summary import summarise
+from twofold.extras import need
 from twofold.results import Result
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def import_curves(
     settings: Mapping[str, Any] | None = None,
     columns: Sequence[str] | None = None,
     switches: Sequence[int] | None = None,
-    scale: float = 1.0,
+    scale: float | None = None,
     measure: str = ACCURACY,
 ) -> list[Run]:
     """Return the runs whose curves a file holds.
@@ -64,16 +65,25 @@ def import_curves(
         columns: The columns, or TensorBoard's tags, with the values of each task in order.
         switches: The iterations after which a new task began, if there is no column `task`. By
             default a task begins when its values do.
-        scale: What values are multiplied by.
+        scale: What values are multiplied by; by default 1. Accuracies are in percent, so values
+            that are at most 1 need it.
         measure: A word for the values, for axes.
     """
+    need("frames", "the import of curves")
     events = file.is_dir() or "tfevents" in file.name
     table = _read_events(file) if events else _read_table(file)
     given = {"benchmark": benchmark, "method": method, "seed": seed}
     runs = []
     for names, part in _divided(table, given):
-        curves, tests = _curves(file, part, columns, switches, scale, events)
+        curves, tests = _curves(
+            file, part, columns, switches, 1.0 if scale is None else scale, events
+        )
         task, accuracy = curves["task"], _accuracies(curves)
+        if scale is None and measure == ACCURACY and np.nanmax(np.abs(accuracy)) <= 1:
+            raise UserError(
+                f"{file}: no accuracy is above 1: are they shares? Set --scale 100, or --scale 1 "
+                "if they are percent"
+            )
         config = describe(
             *names,
             own=OWN,
@@ -119,10 +129,9 @@ def _read_events(file: Path) -> pd.DataFrame:
     """Return TensorBoard's scalars as a wide table: a row per step, a column per tag."""
     import pandas as pd
 
-    try:
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    except ImportError:
-        raise missing("event files need TensorBoard", "tensorboard") from None
+    need("tensorboard", "reading event files")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     if not file.exists():
         raise UserError(f"there is no {file}")
     events = EventAccumulator(str(file), size_guidance={"scalars": 0}).Reload()
@@ -344,6 +353,7 @@ def _schedule(task: Any, accuracy: Table) -> str:
         rows = known[task == k]
         first = int(np.argmin(rows)) if not rows.all() else len(rows)
         dense = min(dense, first)
-        gaps += np.diff(np.flatnonzero(rows[max(first - 1, 0) :])).tolist()
-    sparse = max(max(set(gaps), key=gaps.count) if gaps else 2, 2)
+        later = 1 + first + np.flatnonzero(rows[first:])
+        gaps += np.diff([first, *later]).tolist()
+    sparse = max(max(set(gaps), key=lambda gap: (gaps.count(gap), gap)), 2)
     return f"dense:{dense}:{sparse}" if dense > 1 else f"every:{sparse}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import io
 import multiprocessing
 import os
@@ -14,12 +13,10 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from twofold.errors import UserError
 from twofold.experiments.config import Config
@@ -34,7 +31,11 @@ from twofold.experiments.engine import (
 from twofold.experiments.execution import BUSY_PAUSE, run_in_store
 from twofold.experiments.files import own_folder
 from twofold.experiments.store import Store, writing
+from twofold.locks import hold
 from twofold.results import Progress
+
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerContext, SpawnContext
 
 # A run uses one thread. Libraries read these variables when they load, before a worker can act.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -174,18 +175,22 @@ class _Pool:
         worker.process.join()
         why = f"its worker died (exit code {worker.process.exitcode})"
         self._show(worker)
-        printed = worker.log.read_text() if worker.log.exists() else ""
+        printed = worker.log.read_text("utf-8", "replace") if worker.log.exists() else ""
         self._dismiss(connection)
         self._ledger.died(index, why, printed)
         if self._ledger:
             self._hire(worker.device)
 
 
-def _context() -> ForkServerContext:
+def _context() -> ForkServerContext | SpawnContext:
     """Start the server from which workers are forked, unless it runs: it has imported torch once.
 
-    A fork of this process would inherit torch's threads.
+    A fork of this process would inherit torch's threads. Windows cannot fork.
     """
+    if sys.platform == "win32":
+        return multiprocessing.get_context("spawn")
+    from multiprocessing import forkserver, resource_tracker
+
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     # This process handles Ctrl-C. The server and its workers inherit the blocked signals from its
@@ -208,10 +213,10 @@ def _print_to(log: Path, store: Store) -> None:
     with writing(store.folder):
         own_folder(log.parent)
         log.unlink(missing_ok=True)  # of a process of the same number
-        with log.open("x") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # as long as this process lives, nobody removes it
+        with log.open("x", encoding="utf-8") as file:
             for stream in (sys.stdout, sys.stderr):
                 os.dup2(file.fileno(), stream.fileno())
+        hold(sys.stdout.fileno())  # as long as this process lives, nobody removes it
     cast(io.TextIOWrapper, sys.stdout).reconfigure(line_buffering=True)  # lines show at once
 
 
@@ -234,6 +239,8 @@ def _work(
     os.environ.clear()  # it is the server's, from when that started
     os.environ.update(environment)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    if sys.platform == "win32":
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command alone
     try:
         _print_to(_log_of(store, os.getpid()), store)
     except UserError as error:

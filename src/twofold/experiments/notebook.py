@@ -14,9 +14,17 @@ from twofold.text import EMPTY
 DOTS = 80  # per inch
 
 
-def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], picture: str = "") -> str:
+def html_table(
+    header: Sequence[str], rows: Iterable[Sequence[object]], below: str = "", title: str = ""
+) -> str:
+    """Return a table; `below` is HTML, such as a picture."""
+    caption = f"<caption>{escape(title)}</caption>" if title else ""
     lines = [_row("th", header), *(_row("td", row) for row in rows)]
-    return f"<div><table>{''.join(lines)}</table>{picture}</div>"
+    return f"<div><table>{caption}{''.join(lines)}</table>{below}</div>"
+
+
+def html_list(texts: Iterable[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>"
 
 
 def _row(tag: str, values: Sequence[object]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -94,6 +95,13 @@ class RunOptions(Options, Place):
     """The keywords of `run`."""
 
 
+def _shard(text: str) -> str | None:
+    match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    if match and 1 <= int(match[1]) <= int(match[2]):
+        return None
+    return "a part and the number of parts, from 1/N to N/N, such as 3/10"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Work(Place):
     """The keywords of `run_all`, which trains many runs."""
@@ -105,6 +113,14 @@ class Work(Place):
         None,
         help="run a plan that fits into this time, such as 12h; --dry-run shows it",
         metavar="TIME",
+        group=WORK,
+    )
+    shard: str | None = option(
+        None,
+        help="train only part I of N, on machines that share nothing, such as 3/10; "
+        "`twofold runs merge` combines their stores",
+        check=_shard,
+        metavar="I/N",
         group=WORK,
     )
     per_gpu: int | None = option(

@@ -22,19 +22,28 @@ class WrongContentError(UserError):
 
 
 def read_json(file: Path) -> Any:
-    """Read a JSON file of a bounded size and depth. A symbolic link is not followed."""
+    """Read a JSON file of a bounded size and depth."""
+    return parse(read_bytes(file, LARGEST_JSON), file.name)
+
+
+def read_bytes(file: Path, largest: int) -> bytes:
+    """Read a file of a bounded size. A symbolic link is not followed."""
     try:
-        if file.is_symlink():
-            raise WrongContentError(f"{file.name} is a symbolic link")
-        with opened(file) as stream:
-            if os.fstat(stream.fileno()).st_size > LARGEST_JSON:
-                raise WrongContentError(f"{file.name} is larger than {LARGEST_JSON:,} bytes")
-            return parse(stream.read(LARGEST_JSON + 1), file.name)
+        with opened(file, follow=False) as stream:
+            if os.fstat(stream.fileno()).st_size > largest:
+                raise WrongContentError(f"{file.name} is larger than {largest:,} bytes")
+            return stream.read(largest)
     except FileNotFoundError:
         raise WrongContentError(f"{file.name} is missing") from None
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise WrongContentError(f"{file.name} is a symbolic link") from None
         kind = WrongContentError if error.errno in NO_FILE else UserError
         raise kind(f"{file.name} can't be read: {error.strerror or error}") from None
+
+
+def write_json(file: Path, value: dict[str, Any]) -> None:
+    file.write_text(json.dumps(value, indent=2) + "\n", "utf-8")
 
 
 def parse(text: str | bytes, name: str) -> Any:

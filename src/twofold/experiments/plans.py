@@ -138,4 +138,4 @@ def fit(
 
 
 def _tasks(config: Config) -> int:
-    return config.tasks or Recipe.find(config.benchmark).tasks
+    return len(config.sequence(Recipe.find(config.benchmark).tasks))

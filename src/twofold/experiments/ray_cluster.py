@@ -35,7 +35,6 @@ os.environ.update(
 )
 
 import ray
-from ray.exceptions import RayError
 
 import psutil  # isort: skip  # Ray brings it along
 
@@ -68,7 +67,7 @@ def cluster(address: str | None, workers: int | None) -> Iterator[None]:
         try:
             with _interrupts_put_off():
                 _connect(address, workers)
-        except (RayError, RuntimeError, ValueError, OSError) as error:
+        except Exception as error:  # Ray raises it as it is for a node that takes too long
             why = (str(error).strip() or repr(error)).splitlines()[0]
             raise UserError(
                 f"can't {'join' if address else 'start'} a Ray cluster: {why}"

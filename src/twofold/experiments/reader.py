@@ -30,6 +30,12 @@ RESERVED = {"run", "iteration", "task", "loss", "projected", "norm_ratio", "unso
 NEEDED = ("min", "avg", "diverged", "projected")  # entries of every summary
 
 
+def run_of(config: Any, summary: Any) -> tuple[Config, dict[str, Any]]:
+    """Return the configuration and the summary that the files of a run describe, checked."""
+    checked = config_of(config)
+    return checked, summary_of(summary, checked, is_older(config))
+
+
 def config_of(content: Any) -> Config:
     """Return the configuration that a file describes, with every option checked."""
     try:
@@ -178,6 +184,10 @@ def _plugins(config: Config, summary: Mapping[str, Any]) -> list[str]:
 
 
 def _check_tasks(summary: Mapping[str, Any]) -> None:
+    tasks = len(summary.get("accuracy_after_task", ()))
+    for key in ("raw_accuracy_after_task", "quantities"):
+        if len(summary.get(key, ())) not in (0, tasks):
+            raise WrongContentError(f"{key} has {len(summary[key])} tasks, expected {tasks}")
     for kind in ("", "raw_"):
         ends, minima = (
             summary.get(f"{kind}{n}") for n in ("accuracy_after_task", "minimum_of_task")
@@ -264,7 +274,9 @@ _ENTRIES: dict[str, Entry] = {
     **dict.fromkeys(("iterations", "unsolved"), _count),
     "projected": _share,
     **dict.fromkeys(("seconds", "audit"), _numbers),
-    **dict.fromkeys(("plugins", "test_sets"), _each(lambda value, what: _text(value, what))),
+    **dict.fromkeys(
+        ("plugins", "test_sets", "quantities"), _each(lambda value, what: _text(value, what))
+    ),
     "made_with": _facts,
 }
 _MEASURED = _results(_measured)  # in runs of a user's own loop, which may measure anything

@@ -14,7 +14,7 @@ from rich.console import Console
 from twofold import datasets
 from twofold.benchmarks import Benchmark, Recipe
 from twofold.component import Component
-from twofold.errors import UserError, missing
+from twofold.errors import UserError
 from twofold.experiments.config import Config, configure
 from twofold.experiments.digests import unknown_reasons, with_data
 from twofold.experiments.engine import Engine, InlineEngine, sparsely
@@ -24,10 +24,13 @@ from twofold.experiments.options import Place, RunOptions, Work
 from twofold.experiments.plans import fit
 from twofold.experiments.progress import Display
 from twofold.experiments.reader import check_config
-from twofold.experiments.runs import Run, Runs
+from twofold.experiments.runs import Run
+from twofold.experiments.several import Runs
+from twofold.experiments.shards import part_of
 from twofold.experiments.store import Store
 from twofold.experiments.studies import Study, load
 from twofold.experiments.tensorboard import check_installed, write_curves
+from twofold.extras import need
 from twofold.method import Method
 from twofold.options import given_options, keywords_of, options
 from twofold.results import Progress
@@ -88,6 +91,8 @@ def run_all(runs: str | Study | Config | Iterable[Config | Study], **given: Any)
     work = Work(**given_options(Work, given))
     store, data = Store(work.out or STORE), as_path(work.data)
     configs = listed(runs, data)
+    if work.shard is not None:
+        configs = part_of(configs, work.shard, data, work.within)
     if work.within is not None:
         workers = work.workers or os.cpu_count() or 1
         configs = fit(configs, work.within, workers, store, data)[-1].configs
@@ -187,11 +192,8 @@ def _gpus(work: Work) -> list[str]:
 def _ray_engine(work: Work) -> Engine:
     if work.per_gpu is not None:
         raise UserError("per gpu belongs to the engine local: set gpus per run, such as 0.25")
-    try:
-        from twofold.experiments.ray_engine import RayEngine
-    except ModuleNotFoundError as error:
-        if error.name != "ray":
-            raise
-        raise missing("the ray engine needs Ray", "ray") from None
+    need("ray", "the engine ray")
+    from twofold.experiments.ray_engine import RayEngine
+
     gpus = work.gpus_per_run or 0.0
     return RayEngine(work.address, work.workers, gpus, work.checkpoint_every)

@@ -1,15 +1,13 @@
-"""Runs, each of one method on one benchmark with one seed, and collections of runs."""
+"""A run: one method on one benchmark with one seed."""
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -21,32 +19,26 @@ from torch import nn
 from twofold.benchmarks import Recipe
 from twofold.curves import ACCURACY
 from twofold.discovery import import_file
-from twofold.errors import UserError, unknown
+from twofold.errors import UserError
 from twofold.evaluation.measures import measures
 from twofold.evaluation.trajectory import Gap, gaps
 from twofold.experiments import notebook
 from twofold.experiments.archive import CHECKSUMS, CURVES, Archive, is_archive
-from twofold.experiments.columns import Array, StoredColumns, checked, read_parquet
+from twofold.experiments.columns import (
+    Array,
+    StoredColumns,
+    checked,
+    parquet_columns,
+    read_parquet,
+)
 from twofold.experiments.config import (
     Config,
     headings,
-    option_names,
     option_values,
-    own_settings,
-    setting_words,
-    varying,
 )
-from twofold.experiments.naming import canonical
-from twofold.experiments.plain import read_json
-from twofold.experiments.reader import (
-    CONFIG,
-    SUMMARY,
-    check_name,
-    config_of,
-    is_older,
-    summary_of,
-)
-from twofold.experiments.summary import METRICS, accuracy_table, lowest_table
+from twofold.experiments.plain import LARGEST_JSON, parse, read_bytes, write_json
+from twofold.experiments.reader import CONFIG, SUMMARY, check_name, run_of
+from twofold.experiments.summary import METRICS, accuracy_table, lowest_table, order_of
 from twofold.experiments.weights import (
     END,
     State,
@@ -54,6 +46,7 @@ from twofold.experiments.weights import (
     of_task,
     write_all,
 )
+from twofold.extras import need
 from twofold.models.flat import load_weights
 from twofold.text import mean_text
 
@@ -61,7 +54,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-NAMED = 4  # methods that `repr(runs)` lists
+    from twofold.drawing.curves import Task
+    from twofold.experiments.plotting import View
+
+DESCRIBING = (CONFIG, SUMMARY)
+FIRST = ("benchmark", "mode", "method", "seed")  # the options that are always shown
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,6 +117,7 @@ class Run:
     @property
     def curves(self) -> pd.DataFrame:
         """The curves: a row per iteration, with a column `accuracy_K` for each task."""
+        need("frames", "a DataFrame")
         import pandas as pd
 
         return pd.DataFrame(dict(self.columns))
@@ -143,19 +141,26 @@ class Run:
 
     def _measures(self, kind: str) -> dict[str, float | None]:
         accuracy, ends = accuracy_table(self.columns, kind), self.summary[f"{kind}_after_task"]
-        lowest = lowest_table(self.columns, kind)
-        return measures(self.columns["task"], accuracy, ends, lowest)
+        lowest, order = lowest_table(self.columns, kind), order_of(self.config, len(ends))
+        return measures(self.columns["task"], accuracy, ends, lowest, order)
 
     @cached_property
     def gaps(self) -> list[Gap]:
         """Return the effect of every task switch on every task before it."""
-        return gaps(self.columns["task"], self.accuracy)
+        order = order_of(self.config, self.accuracy.shape[1])
+        return gaps(self.columns["task"], self.accuracy, order=order)
 
-    def plot(self, task: int = 1) -> Figure:
-        """Draw the accuracy on a task (the first by default) while later ones are learned."""
+    def forget(self) -> None:
+        """Free the memory of the curves, if they come from a file. Measures are kept."""
+        if isinstance(self.columns, StoredColumns):
+            self.columns.forget()
+            self.__dict__.pop("accuracy", None)
+
+    def plot(self, task: Task = 1, **view: Unpack[View]) -> Figure:
+        """Draw the accuracy on a task, or the mean over tasks; see `Runs.plot`."""
         from twofold.experiments.plotting import draw  # matplotlib, which workers do not need
 
-        return draw({self.config.method: [self]}, task)
+        return draw({self.config.method: [self]}, task, **view)
 
     def weights(self, task: int | None = None) -> State:
         """Return the weights that the run kept, as a state dict on the CPU.
@@ -204,8 +209,8 @@ class Run:
 
     def write(self, folder: Path) -> None:
         """Write the run's files into a folder. `Store.save` does this safely."""
-        _write_json(folder / CONFIG, dataclasses.asdict(self.config))
-        _write_json(folder / SUMMARY, self.summary)
+        write_json(folder / CONFIG, dataclasses.asdict(self.config))
+        write_json(folder / SUMMARY, self.summary)
         pq.write_table(pa.table(dict(self.columns)), folder / CURVES, compression="zstd")
         write_all(folder, self.states)
 
@@ -219,181 +224,37 @@ class Run:
             raise type(error)(f"{folder} is not a run that can be read: {error}") from None
 
     @classmethod
-    def _read(cls, folder: Path) -> Run:
+    def _read(cls, folder: Path, contents: Mapping[str, bytes] | None = None) -> Run:
         if not folder.is_dir() and is_archive(folder.parent):
-            archive = Archive(folder.parent)
-            entry = archive.entry(folder.name)
-            config = config_of(entry.config)
-            summary = summary_of(entry.summary, config, is_older(entry.config))
-            return cls(config, summary, archive.columns(folder.name), folder)
-        plain = read_json(folder / CONFIG)
-        config = config_of(plain)
-        summary = summary_of(read_json(folder / SUMMARY), config, is_older(plain))
+            entry = Archive(folder.parent).entry(folder.name)
+            columns = StoredColumns(str(folder), entry.read)
+            return cls(*run_of(entry.config, entry.summary), columns, folder)
+        there = contents or {name: read_bytes(folder / name, LARGEST_JSON) for name in DESCRIBING}
+        config, summary = run_of(*(parse(there[name], name) for name in DESCRIBING))
         file = folder / CURVES
         columns = StoredColumns(str(file), partial(_curves, file, summary))
         return cls(config, summary, columns, folder, StoredWeights(folder, CHECKSUMS))
 
     @classmethod
-    def of_store(cls, folder: Path, curves: bool = False) -> Run:
+    def of_store(
+        cls, folder: Path, curves: bool = False, contents: Mapping[str, bytes] | None = None
+    ) -> Run:
         """Load a run of a store, whose name must be its own.
 
-        curves: whether to check the curves now, and not when they are first needed.
+        curves: whether to read and check the curves now, and not when they are first needed.
+        contents: of the run's files by name, if they were read before.
         """
-        run = cls._read(folder)
+        run = cls._read(folder, contents)
         check_name(folder.name, run.config, run.summary)
-        if curves:
-            len(copy.copy(run.columns))  # a copy is forgotten: those of a large study are large
+        if curves and contents and isinstance(run.columns, StoredColumns):
+            run.columns.hold(_curves(folder / CURVES, run.summary, contents[CURVES]))
+        elif curves:
+            len(run.columns)
         return run
 
 
-FIRST = ("benchmark", "mode", "method", "seed")  # the options that are always shown
-
-
-class Runs(Sequence[Run]):
-    """Several runs, in order. A slice or a selection of them is a `Runs` as well."""
-
-    def __init__(self, runs: Iterable[Run] = (), failures: Mapping[str, str] = {}) -> None:
-        self._runs = tuple(runs)
-        self.failures = dict(failures)  # the reasons of failed runs, by name
-
-    @overload
-    def __getitem__(self, index: int) -> Run: ...
-    @overload
-    def __getitem__(self, index: slice) -> Runs: ...
-    def __getitem__(self, index: int | slice) -> Run | Runs:
-        return Runs(self._runs[index]) if isinstance(index, slice) else self._runs[index]
-
-    def __len__(self) -> int:
-        return len(self._runs)
-
-    def __add__(self, other: Iterable[Run]) -> Runs:
-        return Runs((*self, *other))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Runs | list | tuple) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]  # a run's summary has none either
-
-    def where(self, test: Callable[[Run], bool] | None = None, /, **options: Any) -> Runs:
-        """Select runs by their options, such as `runs.where(method="er", seed=142)`.
-
-        test: a function that returns whether to select a run, such as `lambda run: run.avg > 90`.
-        """
-        known = [*option_names(), *own_settings(run.config for run in self)]
-        for name in options:
-            if name not in known:
-                raise unknown("option", name, known)
-        chosen = self._runs if test is None else filter(test, self._runs)
-        return Runs(run for run in chosen if matches(run.config, options))
-
-    @property
-    def curves(self) -> pd.DataFrame:
-        """Return the curves: a row per run and iteration, with options of the run first.
-
-        These are benchmark, mode, method and seed, and all options in which the runs differ.
-        """
-        return self._with_curves(self._differing())
-
-    @property
-    def measures(self) -> pd.DataFrame:
-        """Return the measures: a row per run, with the options in which runs differ first."""
-        import pandas as pd
-
-        names = self._differing()
-        return pd.DataFrame([{**option_values(run.config, names), **run.measures} for run in self])
-
-    def frame(self) -> pd.DataFrame:
-        """Return the curves of all runs, with the name of the run and all its options first."""
-        settings = own_settings(run.config for run in self)
-        return self._with_curves([*option_names(), *settings], named=True)
-
-    def _with_curves(self, names: Sequence[str], named: bool = False) -> pd.DataFrame:
-        import pandas as pd
-
-        if not self:
-            return pd.DataFrame()
-        curves = [run.curves for run in self]
-        rows = np.repeat(np.arange(len(self)), [len(curve) for curve in curves])
-        options = pd.DataFrame([option_values(run.config, names) for run in self])
-        if named:
-            options.insert(0, "run", [run.name for run in self])
-        columns = pd.concat(curves, ignore_index=True)
-        repeated = options.iloc[rows].reset_index(drop=True)
-        clear = columns.drop(columns=[name for name in repeated if name in columns])
-        return pd.concat([repeated, clear], axis=1)
-
-    def _differing(self) -> list[str]:
-        """Return the options that are always shown, and those in which the runs differ."""
-        return [*FIRST, *(each.name for each in varying([run.config for run in self], FIRST))]
-
-    def __repr__(self) -> str:
-        if not self:
-            return "Runs(0 runs)"
-        methods, benchmarks = (
-            _listed(getattr(run.config, name) for run in self) for name in ("method", "benchmark")
-        )
-        return f"Runs({len(self)} {_noun(len(self))}: {methods} on {benchmarks})"
-
-    def plot(self, task: int = 1) -> Figure:
-        """Draw the accuracy on a task while later ones are learned, with a line per setting.
-
-        Lines are means over seeds, and bands are standard errors.
-        """
-        from twofold.experiments.plotting import draw
-
-        differing = varying([run.config for run in self], ("method", "seed"))
-        named: dict[str, list[Run]] = {}
-        for run in self:
-            label = ", ".join([run.config.method, *setting_words(run.config, differing)])
-            named.setdefault(label, []).append(run)
-        return draw(named, task)
-
-    def _settings(self, names: Iterable[str]) -> dict[tuple[object, ...], list[Run]]:
-        """Return the runs by the values of these options."""
-        groups: dict[tuple[object, ...], list[Run]] = {}
-        for run in self:
-            groups.setdefault(tuple(option_values(run.config, names).values()), []).append(run)
-        return groups
-
-    def _repr_html_(self) -> str:
-        names = [name for name in self._differing() if name != "seed"]
-        rows = [
-            (
-                *group,
-                len(runs),
-                mean_text(run.min for run in runs),
-                mean_text(run.avg for run in runs),
-            )
-            for group, runs in self._settings(names).items()
-        ]
-        header = (*headings(names), "runs", "MIN", "AVG")
-        return notebook.html_table(header, rows, notebook.inline_picture(self))
-
-
-def matches(config: Config, values: Mapping[str, Any]) -> bool:
-    """Tell whether a configuration has these options; a method can be written in several ways."""
-    conditions = dict(values)
-    if "method" in conditions:
-        conditions["method"] = canonical(
-            str(conditions["method"]), config.benchmark, config.profile
-        )
-    return all(config.value(name) == value for name, value in conditions.items())
-
-
-def _listed(values: Iterable[str]) -> str:
-    """Return `er, er+gem`: each value once, and only the first few of many."""
-    names = list(dict.fromkeys(values))
-    ending = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + ending
-
-
-def _noun(count: int) -> str:
-    return "run" if count == 1 else "runs"
-
-
-def _curves(file: Path, summary: Mapping[str, Any]) -> dict[str, Array]:
-    return checked(read_parquet(file), summary, str(file))
-
-
-def _write_json(path: Path, value: dict[str, Any]) -> None:
-    path.write_text(json.dumps(value, indent=2) + "\n")
+def _curves(
+    file: Path, summary: Mapping[str, Any], content: bytes | None = None
+) -> dict[str, Array]:
+    columns = read_parquet(file) if content is None else parquet_columns(content, file)
+    return checked(columns, summary, str(file))

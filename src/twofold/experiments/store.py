@@ -40,12 +40,14 @@ from twofold.experiments.archive import (
     identity_of,
     read_mark,
 )
-from twofold.experiments.checksums import FILES, DamagedRunError, check, write_checksums
+from twofold.experiments.checksums import DamagedRunError, check, read_files, write_checksums
+from twofold.experiments.columns import StoredColumns
 from twofold.experiments.config import Config
 from twofold.experiments.files import digest, exchange, own_folder, sync, sync_names
 from twofold.experiments.files import writing as writing
 from twofold.experiments.plain import WrongContentError
-from twofold.experiments.runs import Run, Runs
+from twofold.experiments.runs import Run
+from twofold.experiments.several import Runs
 from twofold.experiments.weights import FOLDER as WEIGHTS
 from twofold.experiments.weights import holds, written
 from twofold.locks import try_lock
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
 FORMAT = 1  # of a store; archives have a different one
 PROBE = ".probe-"
 ABANDONED = 3600.0  # seconds after which nobody is writing a run any more
+KEPT = 64 * 2**20  # bytes of curves that stay in memory after they were checked
 NAMED = 3  # runs that cannot be read and are named; the others are counted
 ATTEMPTS = 10  # to replace a run that other processes replace at the same time
 
@@ -70,7 +73,7 @@ class Store:
         mark = read_mark(self.folder)
         archived = mark is not None and mark.get("kind") == KIND
         self._archive = Archive(self.folder) if archived else None
-        self._sound: set[tuple[str, int]] = set()  # curves that were checked, with their times
+        self._sound: set[tuple[str, int]] = set()  # curves that were checked
 
     def prepare(self) -> None:
         """Create the folder, and raise UserError before training if it cannot be written."""
@@ -87,6 +90,8 @@ class Store:
     def _sweep(self) -> None:
         """Remove files that killed processes have left behind. The living hold locks on theirs."""
         work = self._place_of("")
+        if work.is_symlink():
+            own_folder(work)  # which refuses it
         for probe in self.folder.glob(f"{PROBE}*"):
             probe.unlink(missing_ok=True)
         for left in (*work.glob("*.token"), *work.glob("worker-*.log")):
@@ -206,7 +211,8 @@ class Store:
 
     def _restore(self) -> None:
         """Restore runs whose replacement was interrupted."""
-        for aside in self._place_of("").glob(".*.old"):
+        work = self._place_of("")
+        for aside in () if work.is_symlink() else work.glob(".*.old"):  # it may lead anywhere
             folder = self.folder / aside.name[1:].removesuffix(".old")
             if not folder.exists():
                 with contextlib.suppress(OSError):
@@ -280,31 +286,33 @@ class Store:
             raise UserError(f"there is no folder {self.folder}")
         places, wrong = self.folders(), dict[Path, str]()
         runs: dict[str, Run] = {}
+        kept = 0
         for place in places:
             try:
                 run = self._load(place, curves)
             except (DamagedRunError, WrongContentError) as error:
                 wrong[place] = f"{error}; it is left out"
                 continue
+            kept += run.columns.size if isinstance(run.columns, StoredColumns) else 0
+            if kept > KEPT:  # the curves of a large study need much memory
+                run.forget()
             first = runs.setdefault(identity_of(place.name), run)
             if first is not run:
                 wrong[place] = f"it is a copy of {first.name}, and counts once"
         for place, why in list(wrong.items())[:NAMED]:
             print(f"{inert(str(place))}: {why}", file=sys.stderr)
         if len(wrong) > 1:
-            print(
-                f"{len(wrong):,} of {len(places):,} runs cannot be read or are copies; "
-                "see `twofold runs verify`",
-                file=sys.stderr,
-            )
+            share = f"{len(wrong):,} of {len(places):,} runs"
+            advice = "cannot be read or are copies; see `twofold runs verify`"
+            print(f"{share} {advice}", file=sys.stderr)
         return list(runs.values())
 
     def _load(self, place: Path, curves: bool = False) -> Run:
         if self._archive is not None:  # its curves are compared when they are read
             return Run.of_store(place, curves)
-        check(place, FILES)
-        version = place.name, (place / CURVES).stat().st_mtime_ns
-        run = Run.of_store(place, curves and version not in self._sound)
+        contents = read_files(place)
+        version = place.name, hash(tuple(contents.values()))
+        run = Run.of_store(place, curves and version not in self._sound, contents)
         if curves:
             self._sound.add(version)
         return run
@@ -328,6 +336,7 @@ class Store:
                 "keep to a new one, with `twofold runs export --to DIR`"
             )
         with writing(self.folder):
+            self._work_folder()
             shutil.rmtree(self._aside(folder), ignore_errors=True)
             shutil.rmtree(folder)
 

@@ -13,6 +13,7 @@
     method = ["er+gem"]              # each with its objective alone, per benchmark and mode
     margin = {min = 1.0, avg = 0.5}  # points: a smaller difference counts as none
 
+`twofold study tune` adds `[[tuned]]`, the options that it chose (`experiments/tuned.py`).
 Everything is checked when a study is loaded, so mistakes are reported before anything runs.
 """
 
@@ -35,11 +36,12 @@ from twofold.evaluation.measures import MEASURES
 from twofold.experiments.config import WHAT, Config, configure, usual_seeds
 from twofold.experiments.naming import name_of
 from twofold.experiments.options import Request
+from twofold.experiments.tuned import Choice, read_choices
 from twofold.method import Method
 from twofold.options import Option, options
 
 MOST_SEEDS = 10_000
-KEYS = ("title", "about", "seeds", "plugins", "grid", "primary")  # a grid has options of a run
+KEYS = ("title", "about", "seeds", "plugins", "grid", "primary", "tuned")
 
 Options = dict[str, Any]  # of `configure`
 
@@ -49,6 +51,7 @@ class Point(NamedTuple):
 
     options: Options
     config: Config  # with any seed
+    named: str = ""  # the method of its grid, if a tuning chose a different one
 
 
 @dataclass(frozen=True)
@@ -76,9 +79,7 @@ class Study:
         """Return the points of the methods that are primary."""
         methods = self.primary.methods if self.primary else ()
         return [
-            point
-            for point in self.points
-            if any(_has(point, "method", method) for method in methods)
+            point for point in self.points if any(_is_named(point, method) for method in methods)
         ]
 
     def configs(self) -> list[Config]:
@@ -116,7 +117,10 @@ class Study:
     def replacing(self, options: Options) -> Study:
         """Return the study with these options in place of its own."""
         with _within(self.name):
-            points = [_point({**point.options, **options}) for point in self.points]
+            points = [
+                _point({**point.options, **options})._replace(named=point.named)
+                for point in self.points
+            ]
         return dataclasses.replace(self, points=points)
 
 
@@ -148,14 +152,20 @@ def text_of(source: str) -> str:
         raise UserError(f"can't read {path}: {why}") from None
 
 
-def load(source: str, plugins: Sequence[str] = ()) -> Study:
-    """Load and check a study by its name or from a file. `plugins` may define its components."""
+def load(source: str, plugins: Sequence[str] = (), tuned: bool = True) -> Study:
+    """Load and check a study by its name or from a file.
+
+    plugins: files that may define its components.
+    tuned: whether it follows the choices of a tuning.
+    """
     text, path = text_of(source), _path(source)
     with _within(source):
         try:
             content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise UserError(f"this is not TOML: {error}") from None
+        if not tuned:
+            content.pop("tuned", None)
         return _study(source, content, path.parent, plugins)
 
 
@@ -177,6 +187,8 @@ def _study(name: str, content: Options, folder: Path, plugins: Sequence[str]) ->
         with _within(f"grid {number}"):
             given = ({**options, "plugins": [*own_plugins, *plugins]} for options in _product(grid))
             points += map(_point, given)
+    with _within("tuned"):
+        points = _tuned(points, read_choices(content.get("tuned", [])))
     seeds = _seeds(content.get("seeds", 1))
     title, _ = (_text_of(content.get(key, ""), key) for key in ("title", "about"))
     study = Study(name, title, seeds, points)
@@ -184,6 +196,34 @@ def _study(name: str, content: Options, folder: Path, plugins: Sequence[str]) ->
         return study
     with _within("primary"):
         return _declaring(study, content["primary"])
+
+
+def _tuned(points: Sequence[Point], choices: Sequence[Choice]) -> list[Point]:
+    """Return the points with the options that a tuning chose for them; equal ones once."""
+    for choice in choices:
+        chosen = [point for point in points if _is_chosen(point, choice)]
+        if not chosen:
+            raise UserError(
+                f"no grid has {choice.benchmark} {choice.mode} {choice.method or ''}".rstrip()
+            )
+        new = {
+            point.config.identity(): point for point in (_using(point, choice) for point in chosen)
+        }
+        points = [point for point in points if point not in chosen] + [*new.values()]
+    return [*points]
+
+
+def _is_chosen(point: Point, choice: Choice) -> bool:
+    config = point.config
+    named = choice.method is None or _has(point, "method", choice.method)
+    return choice.fits(config.benchmark, config.mode) and named
+
+
+def _using(point: Point, choice: Choice) -> Point:
+    known = _grid_options()
+    _check_keys(choice.use, known)
+    use = {key: known[key].value(value) for key, value in choice.use.items()}
+    return _point({**point.options, **use})._replace(named=point.config.method)
 
 
 def _declaring(study: Study, said: Any) -> Study:
@@ -195,7 +235,7 @@ def _declaring(study: Study, said: Any) -> Study:
     if not methods:
         raise UserError('method is missing, such as method = ["er+gem"]')
     for method in methods:
-        if not any(_has(point, "method", method) for point in study.points):
+        if not any(_is_named(point, method) for point in study.points):
             raise unknown("method", method, {point.config.method for point in study.points})
     declared = dataclasses.replace(study, primary=Primary((*methods,), _margins(said)))
     plain = [_without_routines(point) for point in study.points if not _routines(point)]
@@ -297,6 +337,12 @@ def _has(point: Point, key: str, value: Any) -> bool:
     if key == "method":
         value = name_of(Method.parse(value), point.config.benchmark, point.config.profile)
     return bool(getattr(point.config, key) == value)
+
+
+def _is_named(point: Point, method: str) -> bool:
+    """Tell whether a grid names a point's method so, whatever a tuning chose."""
+    name = name_of(Method.parse(method), point.config.benchmark, point.config.profile)
+    return name in (point.config.method, point.named)
 
 
 def _text(point: Point, key: str) -> str:

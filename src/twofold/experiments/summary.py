@@ -57,12 +57,13 @@ def summarise(config: Config, result: Result) -> dict[str, Any]:
     If a routine has different weights evaluated, `raw_` marks the numbers of the trained weights.
     """
     curves, task = result.curves, result.curves["task"]
-    raw = _metrics(curves, "raw_accuracy", result.raw_task_ends) if result.raw_task_ends else {}
+    order, raw_ends = order_of(config, len(result.task_ends)), result.raw_task_ends
+    raw = _metrics(curves, "raw_accuracy", raw_ends, order) if raw_ends else {}
     later = np.asarray(task, int) > 1
     return {
         "identity": config.identity(),
         **{name: getattr(config, name) for name in NAMING},
-        **_metrics(curves, "accuracy", result.task_ends),
+        **_metrics(curves, "accuracy", result.task_ends, order),
         **{f"raw_{name}": value for name, value in raw.items()},
         "diverged": not result.finite,
         "iterations": len(task),
@@ -77,11 +78,19 @@ def summarise(config: Config, result: Result) -> dict[str, Any]:
     }
 
 
-def _metrics(curves: Mapping[str, Array], kind: str, ends: list[list[float]]) -> dict[str, Any]:
+def order_of(config: Config, tasks: int) -> list[int] | None:
+    """Return what a run of this many tasks learned at each place; None if no task returns."""
+    order = config.sequence(tasks)
+    return order if len(set(order)) < len(order) == tasks else None
+
+
+def _metrics(
+    curves: Mapping[str, Array], kind: str, ends: list[list[float]], order: list[int] | None
+) -> dict[str, Any]:
     task, lowest = curves["task"], lowest_table(curves, kind)
     return {
-        "min": average_minimum_accuracy(task, lowest),
-        "avg": average_accuracy(ends[-1]),
+        "min": average_minimum_accuracy(task, lowest, order),
+        "avg": average_accuracy(ends[-1], order),
         "minimum_of_task": minimum_accuracies(task, lowest).tolist(),
         "accuracy_after_task": ends,
     }
@@ -105,7 +114,7 @@ def made_with(device: str) -> dict[str, Any]:
 def _processor() -> str:
     """Return the name of the processor, which Python does not know on Linux."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:
         return platform.processor()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

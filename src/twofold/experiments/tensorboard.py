@@ -8,15 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from twofold.curves import RECORDED
-from twofold.errors import missing
 from twofold.experiments.runs import Run
+from twofold.extras import need
 
 
 def check_installed() -> None:
-    try:
-        import torch.utils.tensorboard  # noqa: F401
-    except ImportError:
-        raise missing("tensorboard needs TensorBoard", "tensorboard") from None
+    need("tensorboard", "the option tensorboard")
 
 
 def write_curves(run: Run, folder: Path) -> None:

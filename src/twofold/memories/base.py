@@ -90,9 +90,10 @@ class Memory(Component, kind="memory"):
         self.task_of[new] = task
         return self.add(task, new) if self.current and len(new) else new[:0]
 
-    def seen(self, task: Task) -> Rows:
-        """Return the rows of a task that were seen."""
-        return task.train[self.arrival[task.train] > 0]
+    def seen(self, task: int, rows: Rows) -> Rows:
+        """Return those of these rows that were first seen in a task."""
+        first: Rows = rows[(self.arrival[rows] > 0) & (self.task_of[rows] == task)]
+        return first
 
     def add(self, task: int, rows: Rows) -> Rows:
         """Store rows of a task as far as the policy keeps them, and return those."""

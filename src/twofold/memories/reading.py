@@ -30,6 +30,13 @@ def memory_of(settings: Settings) -> Memory:
     )
 
 
+def described(settings: Settings) -> str:
+    """Return the memory as a text, whichever options describe it: `per-class-task(100)`."""
+    if settings.memory:  # perhaps of a plugin that is not loaded here
+        return settings.memory
+    return memory_of(settings).text()
+
+
 def everything() -> Memory:
     """Return a memory without a limit."""
     return PerClassTask(LARGEST)

@@ -42,9 +42,7 @@ def outputs_of(network: Callable[[Tensor], Any], x: Tensor) -> int:
         with torch.enable_grad():
             logits = network(x)
     except Exception as error:
-        raise UserError(
-            f"the network fails on inputs of shape {list(x.shape)}: {_said(error)}"
-        ) from error
+        raise UserError(_failure(x, error)) from error
     if not isinstance(logits, Tensor):
         raise UserError(f"the network must return a tensor of logits, not {type(logits).__name__}")
     shape = list(logits.shape)
@@ -53,6 +51,21 @@ def outputs_of(network: Callable[[Tensor], Any], x: Tensor) -> int:
     if not logits.is_floating_point() or not logits.requires_grad:
         raise UserError("the network's outputs have no gradient, so it cannot be trained")
     return shape[1]
+
+
+def _failure(x: Tensor, error: Exception) -> str:
+    """Return why a network fails on inputs; with tokens, there are two usual reasons."""
+    if x.is_floating_point():
+        return f"the network fails on inputs of shape {list(x.shape)}: {_said(error)}"
+    low, high = int(x.min()), int(x.max())
+    if isinstance(error, IndexError) and low < 0:
+        return f"tokens count from 0, and there is {low}: {_said(error)}"
+    if isinstance(error, IndexError):
+        return f"the network knows no token {high}, so it needs a larger embedding: {_said(error)}"
+    return (
+        f"the network takes no tokens (int64, of shape {list(x.shape)}): it must begin with an "
+        f"embedding ({_said(error)})"
+    )
 
 
 def _said(error: Exception) -> str:

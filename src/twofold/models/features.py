@@ -19,13 +19,18 @@ def head_of(net: FlatModel, asking: str) -> nn.Linear:
     return linear[-1]
 
 
-def features(net: FlatModel, x: Tensor, head: nn.Linear) -> Tensor:
+def features(net: FlatModel, x: Tensor, head: nn.Linear, tasks: Tensor | None = None) -> Tensor:
     """Return the features of inputs in evaluation mode, a row each."""
     found: list[Tensor] = []
     handle = head.register_forward_pre_hook(lambda _, inputs: found.append(inputs[0].flatten(1)))
     try:
         with net.evaluating():
-            net(x)
-            return found[-1]
+            net(x, tasks)
+        if not found or len(found[-1]) != len(x):
+            raise UserError(
+                "features are the inputs of the network's last linear layer, which must be called "
+                "once with all examples, as a network with a head per task does not"
+            )
+        return found[-1]
     finally:
         handle.remove()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from twofold.errors import UserError
 from twofold.models.checks import outputs_of
 from twofold.models.state import detached_copy, examine
+from twofold.models.task_ids import task_argument
 from twofold.models.view import View
 
 
@@ -51,15 +53,16 @@ class FlatModel(View):
     def device(self) -> torch.device:
         return self.values.device
 
-    def examine(self, x: Tensor) -> None:
+    def examine(self, x: Tensor, tasks: Tensor | None = None) -> None:
         """Find out on a few inputs whether the module keeps state or changes its inputs."""
-        self.keeps_state, self.changes_inputs = examine(self.module, x)
+        given = task_argument(self.module, tasks)
+        self.keeps_state, self.changes_inputs = examine(self.module, x, given)
 
-    def outputs(self, x: Tensor) -> int:
+    def outputs(self, x: Tensor, tasks: Tensor | None = None) -> int:
         """Return the number of outputs for inputs like these."""
         self.module.eval()
         try:
-            return outputs_of(self, x)
+            return outputs_of(partial(self.all_logits, tasks=tasks), x)
         finally:
             self.module.train()
 

@@ -45,7 +45,7 @@ class Inference:
     """
 
     def __init__(self, net: View, dtype: torch.dtype = torch.float32) -> None:
-        self._net, self._state = net, own_state(net.module)
+        self.net, self._state = net, own_state(net.module)
         self._module, self._folds = _folded(net.copy(), net.module)
         self._module.to(dtype)
         # Convolutions are faster channels last; a `FlatModel` has its weights so already.
@@ -61,8 +61,8 @@ class Inference:
     @torch.no_grad()
     def follow(self) -> None:
         """Copy the network's current weights and statistics."""
-        if self._net.keeps_state or own_state(self._net.module) != self._state:
-            self._net.keeps_state = True
+        if self.net.keeps_state or own_state(self.net.module) != self._state:
+            self.net.keeps_state = True
             raise ChangedError
         for tensor, live in self._copied:
             tensor.copy_(live)
@@ -76,7 +76,7 @@ class Inference:
             bias.copy_(norm.bias - scale * (mean if conv.bias is None else mean - conv.bias))
 
     def __call__(self, x: Tensor) -> Tensor:
-        logits: Tensor = self._module(x.to(self._dtype))
+        logits: Tensor = self._module(x.to(self._dtype) if x.is_floating_point() else x)
         return logits.float()
 
 

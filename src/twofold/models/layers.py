@@ -163,7 +163,7 @@ def watching(layers: list[Layer], most: float = math.inf) -> Iterator[dict[int, 
 
     def watch(k: int, layer: Layer) -> RemovableHandle:
         def note(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            if recorded[k].count < most:
+            if len(inputs[0]) and recorded[k].count < most:
                 recorded[k].add(layer.rows(inputs[0]))
 
         return layer.module.register_forward_pre_hook(note)

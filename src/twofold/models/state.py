@@ -7,13 +7,16 @@ inputs in place. A copy that follows its parameters and buffers would then compu
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 PASSES = 3  # in training mode, when a network is examined
-_USUAL = frozenset(vars(nn.Module()))  # what every module has
+USUAL = frozenset(vars(nn.Module()))  # what every module has
 
 
 def own_state(module: nn.Module) -> list[Any]:
@@ -22,8 +25,8 @@ def own_state(module: nn.Module) -> list[Any]:
     for part in module.modules():
         values += [id(tensor) for tensor in part._buffers.values()]
         attributes = vars(part)
-        if len(attributes) > len(_USUAL):
-            values += [_told(value) for name, value in attributes.items() if name not in _USUAL]
+        if len(attributes) > len(USUAL):
+            values += [_told(value) for name, value in attributes.items() if name not in USUAL]
     return values
 
 
@@ -39,26 +42,30 @@ def _told(value: Any) -> Any:
     return id(value)
 
 
-def examine(module: nn.Module, sample: Tensor) -> tuple[bool, bool]:
+def examine(
+    module: nn.Module, sample: Tensor, given: Mapping[str, Any] = NOTHING
+) -> tuple[bool, bool]:
     """Return whether a network keeps state of its own, and whether it changes its inputs.
 
     It is found out on a copy. A network that cannot be copied or does not take the sample is
     reported as one that does neither: whatever is wrong with it shows where it is trained.
+
+    given: further arguments of the network.
     """
     try:
         with torch.random.fork_rng(_gpus(sample)), torch.no_grad():
-            return _examine(detached_copy(module), sample)
+            return _examine(detached_copy(module), sample, given)
     except Exception:  # in a network of the user's, anything can happen
         return False, False
 
 
-def _examine(module: nn.Module, sample: Tensor) -> tuple[bool, bool]:
+def _examine(module: nn.Module, sample: Tensor, given: Mapping[str, Any]) -> tuple[bool, bool]:
     state, changes_inputs = own_state(module), False
     for training in [True] * PASSES + [False]:
         module.train(training)
         buffers = [] if training else [tensor.clone() for tensor in module.buffers()]
         inputs = sample.clone()
-        module(inputs)
+        module(inputs, **given)
         changes_inputs |= not torch.equal(inputs, sample)
     after = list(module.buffers())  # as evaluation has left them
     unchanged = len(after) == len(buffers) and all(map(torch.equal, after, buffers))

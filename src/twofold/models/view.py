@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from twofold.models.task_ids import own_logits, takes_task, task_argument
+
 
 class View:
     """A view of a module that changes nothing in it: no parameter, no mode and no buffer.
@@ -18,9 +20,11 @@ class View:
     keeps_state: whether the module keeps state apart from its parameters and buffers, which a
         faster copy would not follow.
     changes_inputs: whether it changes its inputs in place, and is given copies.
+    own: the outputs of each task, if the tasks of examples are known.
     """
 
     keeps_state = changes_inputs = False
+    own: Tensor | None = None
 
     def __init__(self, module: nn.Module) -> None:
         self.module = module
@@ -43,14 +47,34 @@ class View:
         """Whether functions of the user's are called in a forward pass; a copy would call them."""
         return any(m._forward_hooks or m._forward_pre_hooks for m in self.module.modules())
 
-    def __call__(self, x: Tensor) -> Tensor:
+    @property
+    def takes_task(self) -> bool:
+        """Whether the module takes the ids of tasks."""
+        return takes_task(self.module)
+
+    @property
+    def told(self) -> bool:
+        """Whether the module takes the ids of tasks, and gets them."""
+        return self.own is not None and self.takes_task
+
+    def __call__(self, x: Tensor, tasks: Tensor | None = None) -> Tensor:
+        """Return the logits; with scenario task, those of each example's own task."""
+        return self.among_own(self.all_logits(x, tasks), tasks)
+
+    def among_own(self, logits: Tensor, tasks: Tensor | None) -> Tensor:
+        """Return logits or scores, with those of other tasks far below each example's own."""
+        return own_logits(logits, self.own, tasks)
+
+    def all_logits(self, x: Tensor, tasks: Tensor | None = None) -> Tensor:
+        """Return the logits of all outputs."""
         module = self.module
         if self.changes_inputs:
             x = x.clone()
         # A module that was compiled in place is called as it was written: in evaluation mode, it
         # would be compiled once more.
         compiled = getattr(module, "_compiled_call_impl", None) is not None
-        logits: Tensor = module._call_impl(x) if compiled else module(x)
+        given = task_argument(module, tasks)
+        logits: Tensor = module._call_impl(x, **given) if compiled else module(x, **given)
         return logits
 
     def copy(self) -> nn.Module:

@@ -33,6 +33,7 @@ class Term(NamedTuple):
     weight: float
     x: Tensor
     loss: Loss
+    tasks: Tensor | None = None  # the ids of the examples' tasks, if they are known
 
 
 Pass = list[Term]  # terms that are forwarded together and share batch-norm statistics
@@ -71,12 +72,14 @@ class Objective(Part, kind="objective"):
         together; `each`: b examples of each past task.
     stores_all: whether the memory stores every training example, without a limit.
     needs_current: whether the memory must hold examples of the task being learned.
+    divides_classes: whether it divides classes into old and new ones, so that no task can return.
     lr: the default learning rate per mode; a benchmark may have tuned ones.
     """
 
     replays: ClassVar[Literal["nothing", "total", "each"]] = "nothing"
     stores_all: ClassVar[bool] = False
     needs_current: ClassVar[bool] = False
+    divides_classes: ClassVar[bool] = False
     lr: ClassVar[Mapping[Mode, float]] = {"offline": 0.1, "online": 0.01}
 
     # Set by `start`.
@@ -85,6 +88,7 @@ class Objective(Part, kind="objective"):
     benchmark: Benchmark
     net: FlatModel
     seed: int
+    _classes_seen: Tensor | None = None  # of each class, whether it was seen, if no task says so
 
     def check(self, scenario: Scenario, memory_per_class: int) -> None:
         """Raise UserError if this objective can't be used in such a setting.
@@ -97,9 +101,21 @@ class Objective(Part, kind="objective"):
         self.benchmark, self.net, self.seed = benchmark, net, seed
 
     def classes_until(self, task: int) -> Tensor:
-        """Return the classes of all tasks up to this one, as an index of the outputs."""
+        """Return the classes of all tasks up to this one, as an index of the outputs.
+
+        Where boundaries are blurred or unknown, return the classes that were seen so far.
+        """
+        if self._classes_seen is not None:
+            return self._classes_seen.nonzero().flatten()
         classes = {c for each in self.benchmark.tasks[:task] for c in each.classes}
         return torch.tensor(sorted(classes), dtype=torch.long, device=self.net.device)
+
+    def see_classes(self, y: Tensor) -> None:
+        """Note the classes of a batch, where boundaries are blurred or unknown."""
+        if self._classes_seen is None:
+            outputs = 1 + max(c for task in self.benchmark.tasks for c in task.classes)
+            self._classes_seen = torch.zeros(outputs, dtype=torch.bool, device=y.device)
+        self._classes_seen[y] = True
 
     def held_out(self, chosen: list[Rows]) -> Rows:
         """Return the rows of a task that are stored at its end but not trained on."""

@@ -49,6 +49,7 @@ class Bic(Augmenting, name="bic"):
 
     label = "BiC"
     replays = "total"
+    divides_classes = True
     lr: ClassVar[Mapping[Mode, float]] = {"offline": 0.01, "online": 0.01}
 
     def __post_init__(self) -> None:
@@ -58,7 +59,7 @@ class Bic(Augmenting, name="bic"):
         if scenario != "class":
             raise UserError(
                 "bic corrects a bias towards new classes, so it needs a class-incremental "
-                "benchmark (split-cifar100, split-mini-imagenet), not a domain-incremental one"
+                f"benchmark (split-cifar100, split-mini-imagenet), not a {scenario}-incremental one"
             )
         if memory_per_class < 2:
             raise UserError("bic splits the memory 9:1, so memory per class must be at least 2")

@@ -53,7 +53,8 @@ class Der(Augmenting, name="der"):
 
     def store(self, rows: Rows) -> None:
         with self.net.evaluating():
-            logits = [self.net(self.benchmark.train.batch(part).x) for part in _chunks(rows)]
+            batches = map(self.benchmark.train.batch, _chunks(rows))
+            logits = [self.net(batch.x, batch.tasks) for batch in batches]
         if not hasattr(self, "_logits"):  # the number of outputs is known only now
             self._logits = torch.zeros(
                 len(self.benchmark.train), logits[0].shape[1], device=logits[0].device
@@ -61,16 +62,23 @@ class Der(Augmenting, name="der"):
         self._logits[torch.as_tensor(rows, device=self._logits.device)] = torch.cat(logits)
 
     def passes(self, draw: Draw) -> list[Pass]:
-        new = Term("new", 1.0, draw.new.x, cross_entropy(draw.new.y))
+        new = Term("new", 1.0, draw.new.x, cross_entropy(draw.new.y), draw.new.tasks)
         if draw.old is None:
             return [[new]]
-        stored, labels = self._logits[draw.old.rows], draw.old.y
+        stored, labels, tasks = self._logits[draw.old.rows], draw.old.y, draw.old.tasks
 
         def dark(logits: Tensor) -> Tensor:
-            loss = self.alpha * F.mse_loss(logits, stored)
+            loss = self.alpha * self._distance(logits, stored, tasks)
             return loss + self.beta * F.cross_entropy(logits, labels) if self.beta else loss
 
-        return [[new, Term("old", 1.0, draw.old.x, dark)]]
+        return [[new, Term("old", 1.0, draw.old.x, dark, tasks)]]
+
+    def _distance(self, logits: Tensor, stored: Tensor, tasks: Tensor | None) -> Tensor:
+        """Return the mean over the outputs, with scenario task over those of the own task."""
+        if self.net.own is not None:
+            own = self.net.own[tasks]
+            logits, stored = logits[own], stored[own]
+        return F.mse_loss(logits, stored)
 
 
 def _chunks(rows: Rows, size: int = 500) -> list[Rows]:

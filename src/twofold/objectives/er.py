@@ -23,8 +23,10 @@ class Er(Objective, name="er"):
 
     def passes(self, draw: Draw) -> list[Pass]:
         seen = self.classes_until(draw.task) if self.classes == "seen" else None
-        new = Term("new", 1 / draw.task, draw.new.x, cross_entropy(draw.new.y, seen))
+        loss = cross_entropy(draw.new.y, seen)
+        new = Term("new", 1 / draw.task, draw.new.x, loss, draw.new.tasks)
         if draw.old is None:
             return [[new]]
-        old = Term("old", 1 - 1 / draw.task, draw.old.x, cross_entropy(draw.old.y, seen))
+        loss = cross_entropy(draw.old.y, seen)
+        old = Term("old", 1 - 1 / draw.task, draw.old.x, loss, draw.old.tasks)
         return [[new, old]]

@@ -28,7 +28,7 @@ class ErAce(Objective, name="er-ace"):
             raise UserError(
                 "er-ace keeps new classes from pushing old ones down, so it needs a "
                 "class-incremental benchmark (split-cifar100, split-mini-imagenet), not a "
-                "domain-incremental one"
+                f"{scenario}-incremental one"
             )
 
     def passes(self, draw: Draw) -> list[Pass]:

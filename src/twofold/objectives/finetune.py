@@ -14,4 +14,4 @@ class Finetune(Objective, name="finetune"):
     label = "Finetune"
 
     def passes(self, draw: Draw) -> list[Pass]:
-        return [[Term("new", 1.0, draw.new.x, cross_entropy(draw.new.y))]]
+        return [[Term("new", 1.0, draw.new.x, cross_entropy(draw.new.y), draw.new.tasks)]]

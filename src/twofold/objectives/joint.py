@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from twofold.benchmarks import Batch
 from twofold.benchmarks.base import Rows
 from twofold.component import require
 from twofold.objectives.base import Draw, Objective, Pass, Role, Term, cross_entropy
@@ -39,9 +40,8 @@ class Joint(Objective, name="joint"):
 
     def passes(self, draw: Draw) -> list[Pass]:
         if draw.old is None:
-            return [[Term("new", 1.0, draw.new.x, cross_entropy(draw.new.y))]]
-        x = torch.cat([draw.new.x, draw.old.x])
-        y = torch.cat([draw.new.y, draw.old.y])
+            return [[Term("new", 1.0, draw.new.x, cross_entropy(draw.new.y), draw.new.tasks)]]
+        x, y, _, ids = Batch.joined([draw.new, draw.old])
         t, new, total = draw.task, len(draw.new.y), len(y)
         # Every task has the weight 1/t, divided among its examples. If at least b examples of each
         # past task are stored, all t*b examples have the same weight.
@@ -60,6 +60,7 @@ class Joint(Objective, name="joint"):
                     len(rows) * tasks[role] / (t * examples[role]),
                     x[rows],
                     cross_entropy(y[rows]),
+                    None if ids is None else ids[rows],
                 )
                 for role, rows in _by_role(chunk, new)
                 if len(rows)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 from rich import box
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -18,7 +19,16 @@ from twofold.text import mean_text, stated
 METRICS = ("min", "avg")
 MISSING = "-"  # a metric that does not exist, such as MIN with a single task
 NAMES = ("benchmark", "mode", "method", "profile")
-SHOWN = (*NAMES, "lr", "batch_size", "seed")  # columns, or in the title
+WIDEST = 10_000  # characters of a line in a pipe
+SHOWN = (*NAMES, "scenario", "lr", "batch_size", "seed")  # columns, or in the title
+
+
+def whole_console(stderr: bool = False) -> Console:
+    """Return a console that cuts nothing in a pipe or a file, which have no width."""
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console.width = WIDEST
+    return console
 
 
 def summary_tables(groups: Iterable[Group]) -> list[Table]:
@@ -27,6 +37,7 @@ def summary_tables(groups: Iterable[Group]) -> list[Table]:
     for group in groups:
         config = group.config
         title = f"{config.benchmark}, {config.mode}, profile {config.profile}"
+        title += f", scenario {config.scenario}" if config.scenario else ""
         title += ", on held-out training images" if config.validation else ""
         titled.setdefault(title, []).append(group)
     return [_table(title, rows) for title, rows in titled.items()]

@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 
 from twofold.compare.hypotheses import hypotheses
-from twofold.compare.statistics import FEWEST, MOST
 from twofold.compare.verdicts import Findings, Verdict
+from twofold.compare.words import undecided_words
 from twofold.report.rendering import Renderer
 from twofold.report.text import csv_text, inert_markdown, markdown_table
 from twofold.text import interval_text, p_text, signed, stated
@@ -52,10 +52,7 @@ def decision(verdict: Verdict) -> str:
     if verdict.outcome == "equivalent":
         exact = verdict.interval is None
         return "equal" if exact else f"equivalent within {verdict.margin:g}"
-    needed = verdict.seeds_needed
-    if needed is None:
-        return "too few seeds" if len(verdict.seeds) < FEWEST else "no spread"
-    return f"needs {f'{needed}' if needed <= MOST else f'more than {MOST:,}'} seeds"
+    return undecided_words(verdict)
 
 
 def _csv(findings: Findings) -> str:

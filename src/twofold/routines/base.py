@@ -110,6 +110,7 @@ class Routine(Part, kind="routine"):
     scales: ClassVar[bool] = False  # whether `direct` changes only the length of g
     once: ClassVar[bool] = False  # whether a second one is a mistake, unless g is turned between
     first_task: ClassVar[bool] = False  # whether it changes training in the first task
+    switches: ClassVar[bool] = False  # whether it acts at task switches, and needs to know them
 
     def __init_subclass__(cls, *, name: str | None = None, kind: str | None = None) -> None:
         if name not in (None, DOES_NOTHING) and not any(map(cls.overrides, HOOKS)):

@@ -24,11 +24,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from twofold.benchmarks import Batch
 from twofold.component import require
 from twofold.cost import Load
 from twofold.errors import UserError
 from twofold.models.flat import FlatModel
 from twofold.models.layers import CHUNK, layers, unknown_parameters, watching
+from twofold.models.task_ids import chunks
 from twofold.routines.base import Needs, Routine, Step
 
 LEAST = 0.1  # old data are not damped where less than this share would be held
@@ -97,8 +99,8 @@ class Hold(Routine, name="hold"):
             raise UserError(
                 "hold needs the weight of old data in the loss: let how.old return (loss, weight)"
             )
-        if (step.iteration - 1) % self.every == 0:
-            self._renew(step.net, step.memory(self.examples).x)
+        if not self._directions or (step.iteration - 1) % self.every == 0:
+            self._renew(step.net, step.memory(self.examples))
         step.mark(projected=1.0)
         old = step.old_weight * step.old
         new = g - old
@@ -116,14 +118,14 @@ class Hold(Routine, name="hold"):
         """Return the load of computing each layer's inputs."""
         return Load(evaluated=self.examples / self.every) if task > 1 else Load()
 
-    def _renew(self, net: FlatModel, x: Tensor) -> None:
+    def _renew(self, net: FlatModel, old: Batch) -> None:
         """Compute the directions of every layer from its inputs on these images."""
-        if not len(x):
+        if not len(old.x):
             raise UserError("hold needs examples in the memory, and there are none")
         frozen, watched = net.frozen_batch_norm(affine=True), watching(self._layers, ROWS)
         with torch.no_grad(), frozen, watched as recorded:
-            for chunk in x.split(CHUNK):
-                net(chunk)
+            for x, tasks in chunks(old.x, old.tasks, CHUNK):
+                net(x, tasks)
         for k, inputs in recorded.items():
             self._directions[k], a = leading(inputs.moment(), self.share)
             self._strong[k] = _share_held(self.omega * a)

@@ -23,10 +23,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from twofold.benchmarks import Batch
 from twofold.component import require
 from twofold.cost import Load
 from twofold.models.flat import FlatModel
 from twofold.models.layers import CHUNK, Inputs, layers, watching
+from twofold.models.task_ids import chunks
 from twofold.routines.base import Needs, Routine, Step
 
 
@@ -59,8 +61,8 @@ class Lpr(Routine, name="lpr"):
     def direct(self, g: Tensor, step: Step) -> Tensor:
         if step.memory is None:
             return g
-        if (step.iteration - 1) % self.every == 0:
-            self._renew(step.net, step.memory(self.examples).x)
+        if not self._inverses or (step.iteration - 1) % self.every == 0:
+            self._renew(step.net, step.memory(self.examples))
         step.mark(projected=1.0)
         direction = g.clone()
         for k, inverse in self._inverses.items():
@@ -72,15 +74,15 @@ class Lpr(Routine, name="lpr"):
         """Return the load of computing each layer's inputs."""
         return Load(evaluated=self.examples / self.every) if task > 1 else Load()
 
-    def _renew(self, net: FlatModel, x: Tensor) -> None:
+    def _renew(self, net: FlatModel, old: Batch) -> None:
         """Compute P^-1 of every layer from its inputs on these images."""
         with (
             torch.no_grad(),
             net.frozen_batch_norm(affine=True),
             watching(self._layers) as recorded,
         ):
-            for chunk in x.split(CHUNK):
-                net(chunk)
+            for x, tasks in chunks(old.x, old.tasks, CHUNK):
+                net(x, tasks)
         self._inverses = {k: _inverse(inputs, self.omega) for k, inputs in recorded.items()}
 
 

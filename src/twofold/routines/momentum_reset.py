@@ -18,6 +18,7 @@ class MomentumReset(Routine, name="momentum-reset"):
     """Start every later task without the velocity of the task before."""
 
     once = True
+    switches = True
 
     def check(self, before: Sequence[Routine], momentum: float) -> None:
         super().check(before, momentum)

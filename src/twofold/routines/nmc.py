@@ -64,7 +64,7 @@ class Nmc(Routine, name="nmc"):
 
     def _classifier(self, net: FlatModel, stored: Batch) -> Tensor:
         """Return the network's weights with the class means in the last layer."""
-        means = class_means(features(net, stored.x, self._head), stored.y)
+        means = class_means(features(net, stored.x, self._head, stored.tasks), stored.y)
         weight, bias = (net.slices[p] for p in (self._head.weight, self._head.bias))
         values = net.values.clone()
         # A class without a mean has the same score as a class with one, less 1.

@@ -8,7 +8,7 @@ past tasks:
 If an aggregator has a preference vector, `preference=mean` is TorchJD's (1/t, ..., 1/t) and
 `preference=gradient` is (1, 0, ..., 0). So `torchjd:DualProj(preference=gradient)` is GEM's
 projection with gamma = 0. `torchjd:PCGrad` is t times `pcgrad`. TorchJD is an optional extra:
-pip install -c constraints.txt -e '.[torchjd]'.
+pip install 'twofold[torchjd]'.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from twofold.errors import UserError, missing, unknown
+from twofold.errors import UserError, unknown
+from twofold.extras import need
 from twofold.routines.base import Needs, Routine, Step
 
 
@@ -129,10 +130,8 @@ def _options(aggregator: Any) -> list[Any] | None:
 
 
 def _torchjd(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise missing("TorchJD is not installed", "torchjd") from None
+    need("torchjd", "a routine of TorchJD")
+    return importlib.import_module(module)
 
 
 Routine.families["torchjd"] = routine

@@ -28,6 +28,7 @@ class Warmup(Routine, name="warmup"):
     shape: Literal["linear", "cosine"] = "linear"
 
     once = True
+    switches = True
 
     def __post_init__(self) -> None:
         require(self.iterations > 0, f"warmup's iterations must be above 0, not {self.iterations}")

@@ -17,9 +17,10 @@ class Forward(NamedTuple):
     """One forward pass of an iteration, with its graph."""
 
     x: Tensor
-    logits: Tensor
+    logits: Tensor  # of all outputs, also with scenario task
     activations: list[Tensor]  # of hidden layers, for a term that asks for them
     share: float  # of the iteration's examples; the shares of its passes add up to 1
+    tasks: Tensor | None = None  # the ids of the examples' tasks, if they are known
 
 
 class Addition(Part, kind="term"):

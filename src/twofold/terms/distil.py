@@ -3,7 +3,8 @@
     L + weight T^2 E_x KL( softmax(f'(x) / T) || softmax(f(x) / T) )
 
 f' is the network at the end of the last task, and both softmaxes are over the classes of past
-tasks. The mean is over all examples of an iteration, new and replayed.
+tasks. The mean is over all examples of an iteration, new and replayed. With scenario task, every
+past task has a softmax over its own classes, and their divergences are added.
 """
 
 from __future__ import annotations
@@ -49,11 +50,20 @@ class Distil(Addition, name="distil"):
 
     def start(self, benchmark: Benchmark, net: FlatModel, seed: int) -> None:
         super().start(benchmark, net, seed)
+        if net.told:
+            raise UserError(
+                "distil compares the outputs of past tasks, and a network that takes task ids "
+                "returns those of one task: leave distil out"
+            )
         self._previous: nn.Module | None = None
 
     def start_task(self, task: int) -> None:
-        past = {c for each in self.benchmark.tasks[: task - 1] for c in each.classes}
-        self._classes = torch.tensor(sorted(past), dtype=torch.long, device=self.net.device)
+        past = [set(each.classes) for each in self.benchmark.tasks[: task - 1]]
+        if self.net.own is None:
+            past = [set().union(*past)]
+        self._classes = [
+            torch.tensor(sorted(group), dtype=torch.long, device=self.net.device) for group in past
+        ]
 
     def end_task(self, task: int) -> None:
         self._previous = self.net.copy()
@@ -63,13 +73,13 @@ class Distil(Addition, name="distil"):
             return None
         with torch.no_grad():
             before = self._log_p(self._previous(forward.x))
-        divergence = F.kl_div(
-            self._log_p(forward.logits), before, reduction="batchmean", log_target=True
-        )
-        return self.weight * self.temperature**2 * divergence
+        pairs = zip(self._log_p(forward.logits), before, strict=True)
+        divergences = [F.kl_div(*pair, reduction="batchmean", log_target=True) for pair in pairs]
+        return self.weight * self.temperature**2 * sum(divergences[1:], divergences[0])
 
-    def _log_p(self, logits: Tensor) -> Tensor:
-        return F.log_softmax(logits[:, self._classes] / self.temperature, 1)
+    def _log_p(self, logits: Tensor) -> list[Tensor]:
+        """Return the log-probabilities of each group of classes."""
+        return [F.log_softmax(logits[:, group] / self.temperature, 1) for group in self._classes]
 
     def cost(self, task: int, images: float) -> Load:
         return Load(evaluated=images) if task > 1 else Load()

@@ -61,7 +61,8 @@ class Ewc(Addition, name="ewc"):
         total = torch.zeros_like(net.values)
         net.module.eval()
         for row in rows:
-            logits = net(self.benchmark.train.batch(rows[rows == row]).x)
+            batch = self.benchmark.train.batch(rows[rows == row])
+            logits = net(batch.x, batch.tasks)
             p = F.softmax(logits.detach().double()[0], 0).nan_to_num(1.0).cpu().numpy()
             y = torch.tensor([int(random.choice(len(p), p=p / p.sum()))], device=logits.device)
             net.gradient.zero_()

@@ -19,8 +19,6 @@ from torture.processes import below, command_of, ended, kill_all
 if TYPE_CHECKING:
     from ray.cluster_utils import Cluster
 
-pytestmark = pytest.mark.xdist_group("ray")
-
 
 def begin(folder: Path, out: Path, methods: list[str], *options: str) -> subprocess.Popen[str]:
     return start(
@@ -133,5 +131,4 @@ def test_without_ray(
     more = ("--plugin", folder / "blobs.py", "--out", tmp_path / "out", "--engine", "ray")
     done = twofold("run", "blobs", "er", *more)
     assert done.code == 2
-    way = "in twofold's folder, pip install -c constraints.txt -e '.[ray]'"
-    assert one_line(done.err) == f"the ray engine needs Ray: {way}"
+    assert one_line(done.err) == "the engine ray needs ray: pip install 'twofold[ray]'"

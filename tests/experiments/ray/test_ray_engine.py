@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,8 +30,6 @@ from twofold.experiments.store import Store
 
 if TYPE_CHECKING:
     from ray.cluster_utils import Cluster
-
-pytestmark = pytest.mark.xdist_group("ray")
 
 
 def curves(run: Run) -> dict[str, bytes]:
@@ -209,6 +208,39 @@ def test_a_node_without_data_is_left_out_and_named(
     assert why == {f"node {socket.gethostname()} is left out: no data here"}
 
 
+@pytest.mark.slow
+def test_a_cluster_without_a_free_core_is_waited_for_with_a_word(
+    joined: Cluster,
+    store: Store,
+    config: Callable[[str], Config],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def hold(file: str) -> None:
+        while Path(file).exists():
+            time.sleep(0.1)
+
+    said: list[str] = []
+
+    def told() -> bool:
+        said.append(capsys.readouterr().err)
+        return "the 3 cores of the Ray cluster seem to be taken" in "".join(said)
+
+    def release() -> None:
+        until(told, "it is said")
+        (folder / "taken").unlink()
+
+    monkeypatch.setattr(ray_engine, "PATIENCE", 1.0)
+    (folder / "taken").touch()
+    held = [ray_engine.ray.remote(hold).remote(str(folder / "taken")) for _ in range(3)]
+    until(lambda: ray_engine.ray.available_resources().get("CPU", 0) == 0, "all cores are taken")
+    with meanwhile(release):
+        ray_engine.RayEngine().run([config("er")], store, None, Watcher())
+    assert len(store.folders()) == 1
+    ray_engine.ray.get(held)
+
+
 def test_no_gpu(joined: Cluster, store: Store, config: Callable[[str], Config]) -> None:
     with pytest.raises(UserError, match="no node of the Ray cluster has one"):
         ray_engine.RayEngine(gpus_per_run=0.5).run([config("er")], store, None, Watcher())
@@ -264,3 +296,21 @@ def test_an_address_where_something_else_is(monkeypatch: pytest.MonkeyPatch) -> 
         address = f"127.0.0.1:{mute.getsockname()[1]}"
         with pytest.raises(UserError, match=f"no Ray cluster at {address}"):
             ray_cluster._probe(address)
+
+
+def test_a_cluster_that_does_not_start_is_answered_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A busy machine takes longer than Ray waits, which then raises a plain Exception."""
+
+    def fail(*_: object) -> None:
+        raise Exception("The current node timed out during startup.\nMore lines.")
+
+    monkeypatch.setattr(ray_cluster.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray_cluster.ray, "shutdown", lambda: None)
+    monkeypatch.setattr(ray_cluster, "_connect", fail)
+    with (
+        pytest.raises(UserError, match=r"^can't start a Ray cluster: .* during startup\.$"),
+        ray_cluster.cluster(None, 1),
+    ):
+        pass

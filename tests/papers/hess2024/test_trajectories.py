@@ -108,7 +108,7 @@ def test_thinned_evaluation_has_a_sign() -> None:
         assert f"- {sign}: {words}, since the model was evaluated after each of" in text
     records = json.loads(render(table(one), "json"))["numbers"]
     for record in records:
-        sign = SIGNS[MEASURES[record["metric"].partition(".")[2]].thinned]
+        sign = SIGNS[MEASURES[record["metric"].removeprefix("raw_")].thinned]
         assert record["bound"] == (sign if record["mean"] is not None else "")
 
 

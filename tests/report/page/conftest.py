@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from helpers.browser import Watcher, example_runs
+from helpers.browser_fixtures import PLAYWRIGHT
 
 from twofold import Run, Store
 from twofold.cli import main
@@ -47,7 +48,7 @@ def opened(browser: Any, page_file: Path) -> Iterator[tuple[Any, Watcher]]:
 @pytest.fixture
 def page(opened: tuple[Any, Watcher], page_file: Path) -> Iterator[Any]:
     """The page in its first state. After the test, it has not complained or requested anything."""
-    expect = pytest.importorskip("playwright.sync_api").expect
+    expect = pytest.importorskip("playwright.sync_api", reason=PLAYWRIGHT).expect
     page, watcher = opened
     page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": 1280, "height": 900})

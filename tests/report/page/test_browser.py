@@ -12,6 +12,7 @@ import threading
 import numpy as np
 import pytest
 from helpers.browser import METHODS, SEEDS, Watcher, bands, chart, command_of, named, until, x_range
+from helpers.browser_fixtures import PLAYWRIGHT
 from helpers.runs import curve_run, gap_accuracies
 
 from twofold import Store
@@ -19,10 +20,8 @@ from twofold.cli import main
 from twofold.evaluation.trajectory import gaps
 from twofold.report.page.server import page_server
 
-playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: it comes with [dev]")
+playwright = pytest.importorskip("playwright.sync_api", reason=PLAYWRIGHT)
 expect = playwright.expect
-
-pytestmark = pytest.mark.xdist_group("browser")
 
 
 # What is drawn
@@ -145,7 +144,8 @@ def test_depth_and_recovery_are_read_off(page, runs):
             g for g in gaps(run.columns["task"], run.accuracy) if (g.switch, g.task) == (200, 1)
         )
         back = "not recovered" if gap.recovery is None else f"{gap.recovery}"
-        assert shown == ["1", "task 2", f"{gap.depth:.1f}", f"{gap.lowest_at}", back]
+        assert shown == [f"{gap.depth:.1f}", f"{gap.lowest_at}", back]
+    expect(page.locator("#gaps .common")).to_have_text("In all rows: task 1, switch to task 2.")
 
     page.locator("#show-mean").check()
     first = rows.first.inner_text().split("\t")
@@ -156,7 +156,41 @@ def test_depth_and_recovery_are_read_off(page, runs):
         if (gap.switch, gap.task) == (200, 1)
     ]
     error = np.std(depths, ddof=1) / np.sqrt(3)
-    assert first[:4] == ["er", "1", "task 2", f"{np.mean(depths):.1f} ± {error:.1f}"]
+    assert first[:2] == ["er", f"{np.mean(depths):.1f} ± {error:.1f}"]
+
+
+def test_objectives_share_a_panel_on_request(page):
+    def looks() -> dict[str, tuple[str, str]]:
+        return {t["meta"]: (t["line"]["color"], t["line"]["dash"]) for t in chart(page)}
+
+    several = looks()
+    assert {trace["xaxis"] for trace in chart(page)} == {"x", "x2"}
+    assert several["er+gem"] == several["joint+gem"]
+    assert "er+gem, joint+gem" in {trace["name"] for trace in chart(page)}
+    page.locator("#panels-one").check()
+    assert {trace["xaxis"] for trace in chart(page)} == {"x"}
+    assert len({*looks().values()}) == 5  # no two look alike,
+    assert {m: c for m, (c, _) in looks().items()} == {m: c for m, (c, _) in several.items()}
+    assert {trace["name"] for trace in chart(page)} == {*looks()}
+    address = page.url
+    page.locator("#panels-several").check()
+    page.evaluate("(hash) => { location.hash = hash }", address.partition("#")[2])
+    expect(page.locator("#panels-one")).to_be_checked()
+
+
+def test_the_mean_over_tasks_is_a_panel(page, runs):
+    """In iteration 250 two tasks have begun, in iteration 600 all three."""
+    page.locator("#task-0").check()
+    page.locator("#task-1").uncheck()
+    page.locator("#show-seeds").check()
+    expect(page.locator("#status")).to_contain_text("accuracy as the mean over tasks begun")
+    for trace in chart(page):
+        method, seed = trace["meta"].split(", seed ")
+        accuracy = runs[method, int(seed)].accuracy
+        shown = dict(zip(trace["x"], trace["y"], strict=True))
+        assert shown[250] == pytest.approx(accuracy[249, :2].mean(), rel=1e-5)
+        assert shown[600] == pytest.approx(accuracy[599].mean(), rel=1e-5)
+    assert "tasks=mean" in page.url
 
 
 def test_all_measures_unfold(page):
@@ -200,6 +234,7 @@ def test_every_number_leads_to_its_command(page, runs):
     page.locator(".verdicts .number").first.click()
     plain, _ = command_of(page).splitlines()
     assert plain == "twofold run rotated-mnist er --mode offline --seeds 3 --profile paper"
+    page.keyboard.press("Escape")
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = false; })")
 
 

@@ -6,11 +6,13 @@ import re
 
 import pytest
 from helpers.browser import chart, command_of, until, x_range
+from helpers.browser_fixtures import PLAYWRIGHT
+from helpers.runs import curve_run, gap_accuracies
 
-playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: it comes with [dev]")
+from twofold.report.page import build_page
+
+playwright = pytest.importorskip("playwright.sync_api", reason=PLAYWRIGHT)
 expect = playwright.expect
-
-pytestmark = pytest.mark.xdist_group("browser")
 
 
 # Without a mouse
@@ -179,3 +181,44 @@ def test_a_phone_needs_no_sideways_scrolling(page, scheme):
     )
     assert outside == []
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = false; })")
+
+
+def test_numbers_are_in_sight_whatever_the_methods_are_called(browser, tmp_path):
+    """A name of 80 letters, in windows of 1280 and 390 pixels."""
+    long = "gem(gamma=0.25,when=always,rule=added,references=cumulative,ridge=0.01)+agem"
+    runs = [
+        curve_run(method, gap_accuracies(60, 2, k))
+        for k, method in enumerate(["er", f"er+{long}", f"joint+{long}", "er+gem"])
+    ]
+    (tmp_path / "page.html").write_text(build_page(runs))
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto((tmp_path / "page.html").as_uri() + "#panels=one")
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        until(page, f"Math.abs(byId('chart')._fullLayout.width / {width} - 0.87) < 0.07")
+        heads, cut = page.evaluate(
+            """() => {
+                const box = [...document.querySelectorAll("#tables .box")].at(-1);
+                const right = (e) => e.getBoundingClientRect().right;
+                const heads = [...box.querySelectorAll("th[scope=col]")].map((e) => e.textContent);
+                const cells = [...box.querySelectorAll("tbody td")];
+                return [heads, cells.filter((e) => right(e) > right(box)).length];
+            }"""
+        )
+        assert heads == ["method", "MIN", "AVG"]
+        assert cut == 0
+        legend, title, over = page.evaluate(
+            """() => {
+                const box = (name) => document.querySelector(name).getBoundingClientRect();
+                const names = [...document.querySelectorAll("#chart .legendtext")];
+                const right = Math.max(...names.map((e) => e.getBoundingClientRect().right));
+                const { bottom } = box("#chart .legend");
+                return [bottom, box("#chart .annotation").top, right - box("#frame").right + 12];
+            }"""
+        )
+        assert legend <= title
+        assert over <= 0
+    common = page.locator("#tables .common").last
+    expect(common).to_contain_text("In all rows: seeds 1, benchmark rotated-mnist, mode offline")
+    page.close()

@@ -8,13 +8,12 @@ import io
 import numpy as np
 import pytest
 from helpers.browser import METHODS, SEEDS, download
+from helpers.browser_fixtures import PLAYWRIGHT
 from PIL import Image
 
 from twofold.evaluation.trajectory import gaps
 
-pytest.importorskip("playwright.sync_api", reason="no playwright: it comes with [dev]")
-
-pytestmark = pytest.mark.xdist_group("browser")
+pytest.importorskip("playwright.sync_api", reason=PLAYWRIGHT)
 
 
 def test_the_picture_is_downloaded(page):

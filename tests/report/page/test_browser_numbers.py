@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.browser_fixtures import PLAYWRIGHT
 from helpers.runs import curve_run
 
 from twofold import Run
 from twofold.report.page import build_page
 
-pytest.importorskip("playwright.sync_api", reason="no playwright: it comes with [dev]")
-
-pytestmark = pytest.mark.xdist_group("browser")
+pytest.importorskip("playwright.sync_api", reason=PLAYWRIGHT)
 
 SEEDS = (142, 152, 162)
 
@@ -69,9 +68,16 @@ def test_numbers_are_rounded_as_python_does(page_of) -> None:
 
 def test_a_verdict_does_not_contradict_its_sentence(page_of) -> None:
     page = page_of(ends_at("er", 50, 50), ends_at("er+gem", 51.25, 51.25))
-    item = page.locator(".verdicts li").last.text_content()
-    assert ": +1.2 points" in item
-    assert "(so far +1.2 points)" in item
+    table = page.locator(".verdicts").last
+    assert table.locator("tbody tr").first.inner_text().split("\t")[:2] == ["er+gem", "+1.2"]
+    sentence = table.locator(".sentence")
+    assert not sentence.is_visible()
+    table.locator(".link").focus()
+    page.keyboard.press("Enter")
+    assert "(so far +1.2 points)" in sentence.inner_text()
+    assert table.locator(".link").get_attribute("aria-expanded") == "true"
+    page.keyboard.press("Enter")
+    assert not sentence.is_visible()
     everything = page.locator("details", has_text="everything in this store")
     assert "51.2 ± 0.0" in everything.text_content()  # as the tables have it
 

@@ -10,7 +10,8 @@ from helpers.page import ONE, TWO, nan, numbers, points
 from helpers.runs import curve_run, gap_accuracies
 
 import twofold
-from twofold.report.page import page_contents
+from twofold.experiments import columns, store
+from twofold.report.page import build_page, page_contents
 from twofold.report.page.document import as_json
 
 
@@ -167,3 +168,23 @@ def test_curves_of_a_huge_store_are_coarser_and_its_minima_the_same(long_runs, m
     for shown, run in zip(cell["runs"], long_runs[:5], strict=True):
         lowest = min(y for x, y in points(shown["curves"][0]) if x > 6000)
         assert lowest == run.summary["minimum_of_task"][0]
+
+
+@pytest.mark.parametrize("room", [2**20, 0], ids=["curves stay in memory", "curves are dropped"])
+def test_the_curves_of_a_run_are_read_once_if_there_is_room(room, tmp_path, monkeypatch):
+    """Files are read twice if there is too little room: to check and to describe them."""
+    reads = []
+    original = columns.pq.ParquetFile
+    monkeypatch.setattr(
+        columns.pq, "ParquetFile", lambda *args: (reads.append(args), original(*args))[1]
+    )
+    runs = twofold.Store(tmp_path)
+    for method in ("er", "er+gem", "er+ema"):
+        for seed in (142, 152):
+            runs.save(curve_run(method, ONE, seed))
+    whole = build_page(runs)
+    assert len(reads) == 6
+    monkeypatch.setattr(store, "KEPT", room)
+    reads.clear()
+    assert build_page(twofold.Store(tmp_path)) == whole
+    assert len(reads) == (6 if room else 12)

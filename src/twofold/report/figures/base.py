@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeVar, cast
 
 from matplotlib.figure import Figure
 
@@ -21,11 +22,11 @@ from twofold.errors import UserError, unknown
 from twofold.experiments.profiles import DEFAULT
 from twofold.experiments.runs import Run
 
+# A function that draws runs of one benchmark and mode. Its keywords are the options of the figure,
+# such as `task` and `zoom`.
+Drawing = Callable[..., Figure]
 
-class Drawing(Protocol):
-    """A function that draws the accuracy on a task from runs of one benchmark and mode."""
-
-    def __call__(self, runs: Sequence[Run], task: int = 1) -> Figure: ...
+ALL_RUNS = "among"  # the keyword of drawings that choose colours among all runs of a store
 
 
 class Shown(NamedTuple):
@@ -45,12 +46,34 @@ class Kind:
     own_methods: tuple[str, ...]  # that it shows, unless papers prefer others
     pick: Pick
     any_method: bool  # then `pick` is only what it shows if none are named
-    draw: Drawing
+    drawing: Drawing
 
     @property
     def methods(self) -> tuple[str, ...]:
         """The methods that it shows if none are named."""
         return tuple(_PREFERRED.get(self.name, self.own_methods))
+
+    def draw(self, runs: Sequence[Run], among: Sequence[Run] = (), **options: Any) -> Figure:
+        """Draw the runs. Options that are None are left out.
+
+        among: all runs of the store, so that a method's colour is that of all its figures.
+        """
+        self.check_options(**options)
+        given = {name: value for name, value in options.items() if value is not None}
+        coloured = {ALL_RUNS: among} if ALL_RUNS in self._keywords else {}
+        return self.drawing(runs, **coloured, **given)
+
+    def check_options(self, **options: Any) -> None:
+        """Raise an error if a given option is not one of this figure."""
+        own = [name for name in self._keywords if name != ALL_RUNS]
+        for name, value in options.items():
+            if value is not None and name not in own:
+                others = ", ".join(sorted(own)) or "none"
+                raise UserError(f"the figure {self.name} has no option {name} (it has {others})")
+
+    @property
+    def _keywords(self) -> list[str]:
+        return [*inspect.signature(self.drawing).parameters][1:]
 
     def choose(
         self,
@@ -83,26 +106,28 @@ class Kind:
         return run_command(self.methods, benchmark, mode, profile)
 
 
+D = TypeVar("D", bound=Drawing)
+
 KINDS: dict[str, Kind] = {}
 _PREFERRED: dict[str, list[str]] = {}
 
 
 def figure(
     name: str, about: str, methods: Sequence[str], pick: Pick, any_method: bool = False
-) -> Callable[[Drawing], Drawing]:
-    """Register the function that draws a figure.
+) -> Callable[[D], D]:
+    """Register the function that draws a figure. Its keywords are the figure's options.
 
     Unless it can show any method, it gets only the runs that `pick` picks.
     """
 
-    def register(draw: Drawing) -> Drawing:
+    def register(draw: D) -> D:
         kind = KINDS[name] = Kind(name, about, tuple(methods), pick, any_method, draw)
 
         @wraps(draw)
-        def draw_picked(runs: Sequence[Run], task: int = 1) -> Figure:
-            return draw(kind.picked(runs), task)
+        def draw_picked(runs: Sequence[Run], /, *args: Any, **options: Any) -> Figure:
+            return draw(kind.picked(runs), *args, **options)
 
-        return draw if any_method else draw_picked
+        return draw if any_method else cast(D, draw_picked)
 
     return register
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from twofold.compare.groups import Group
 from twofold.compare.reductions import Reductions
@@ -14,39 +14,45 @@ from twofold.text import stated
 MISSED = "the deepest drop may be missed, and MIN is an upper bound"
 
 
-def notes(groups: Sequence[Group]) -> list[str]:
-    """Return the notes on these groups."""
+def notes(groups: Sequence[Group], labels: Mapping[str, str]) -> list[str]:
+    """Return the notes on these groups.
+
+    labels: what methods are called.
+    """
+    seeds = {labels[group.config.method]: len(group.seeds) for group in groups}
     return [
-        f"{_setting(groups)}: {seed_words({g.config.method: len(g.seeds) for g in groups})}",
-        *_remarks(groups, lambda less: ", ".join(less.remarks("min"))),
-        *_remarks(groups, lambda less: less.schedule and f"{less.schedule} only: {MISSED}"),
+        f"{_setting(groups, labels)}: {seed_words(seeds)}",
+        *_remarks(groups, labels, lambda less: ", ".join(less.remarks("min"))),
+        *_remarks(groups, labels, lambda less: less.schedule and f"{less.schedule} only: {MISSED}"),
     ]
 
 
-def _setting(groups: Sequence[Group]) -> str:
+def _setting(groups: Sequence[Group], labels: Mapping[str, str]) -> str:
     """Return what all have in common, with exceptions in brackets: `lr 0.1 (der 0.01)`."""
     config = groups[0].config
     parts = [config.benchmark, config.mode]
     for name in ("lr", "batch_size"):
-        values = {group.config.method: getattr(group.config, name) for group in groups}
+        values = {labels[group.config.method]: getattr(group.config, name) for group in groups}
         (most_common, _), *_ = Counter(values.values()).most_common()
         if not any(values.values()):  # of loops that did not state it
             continue
         others = [
-            f"{method} {stated(value)}" for method, value in values.items() if value != most_common
+            f"{label} {stated(value)}" for label, value in values.items() if value != most_common
         ]
         exceptions = f" ({', '.join(others)})" if others else ""
         parts.append(f"{name.replace('_', ' ')} {stated(most_common)}{exceptions}")
     return ", ".join(parts + [f"profile {config.profile}"] * (config.profile != DEFAULT))
 
 
-def _remarks(groups: Sequence[Group], words: Callable[[Reductions], str]) -> list[str]:
+def _remarks(
+    groups: Sequence[Group], labels: Mapping[str, str], words: Callable[[Reductions], str]
+) -> list[str]:
     """Return each remark once, with the methods that it is about unless it is about all."""
-    labels: dict[str, list[str]] = {}
+    remarks: dict[str, list[str]] = {}
     for group in groups:
-        labels.setdefault(words(Reductions.of(group)), []).append(group.config.method)
+        remarks.setdefault(words(Reductions.of(group)), []).append(labels[group.config.method])
     return [
         text if len(methods) == len(groups) else f"{', '.join(methods)}: {text}"
-        for text, methods in labels.items()
+        for text, methods in remarks.items()
         if text
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import shlex
 from base64 import b64encode
@@ -16,13 +15,17 @@ from numpy.typing import NDArray
 from twofold.compare.groups import Group, groups
 from twofold.compare.hypotheses import hypotheses
 from twofold.compare.verdicts import findings
+from twofold.drawing.curves import Task
 from twofold.drawing.style import looks
 from twofold.evaluation.measures import MEASURES
-from twofold.evaluation.trajectory import TOLERANCE, Gap, gaps
-from twofold.experiments.plotting import accuracy_curve
+from twofold.evaluation.trajectory import TOLERANCE, Gap
+from twofold.experiments import profiles
+from twofold.experiments.naming import colour_name
+from twofold.experiments.plotting import accuracies, accuracy_curve
 from twofold.experiments.runs import Run
 from twofold.report.page.thinning import DENSE, thin
 from twofold.report.tables import render, study_table, tables
+from twofold.report.verdicts import decision
 from twofold.statistics import mean_and_error
 from twofold.text import EMPTY
 
@@ -61,16 +64,18 @@ def page_contents(
     numbers_before = dict(known)
     known.clear()
     parts = [part for group in groups(runs) for part in _by_length(group)]
-    of_runs = _share(sum(len(group.runs) * _tasks(group) for group in parts))
-    of_means = _share(sum(map(_tasks, parts)))
-    hows = sorted({group.routines for group in parts}, key=lambda how: (how != "sgd", how))
-    styles = looks(hows)
+    of_runs = _share(sum(len(group.runs) * _curves(group) for group in parts))
+    of_means = _share(sum(map(_curves, parts)))
+    styles = looks(colour_name(group.config) for group in parts)
     described = []
     for group in parts:
         fine = _fineness(of_runs, _tasks(group)), _fineness(of_means, _tasks(group))
         key = (fine, group.config.profile, *(run.summary["identity"] for run in group.runs))
         known[key] = numbers_before.get(key) or _described(group, *fine)
-        style = styles[group.routines]
+        for run in group.runs:
+            _ = run.raw_measures  # for the verdicts: the curves are not read again
+            run.forget()  # those of a large study need much memory
+        style = styles[colour_name(group.config)]
         style_of_line = {"colour": style["color"], "dash": DASHES[style["linestyle"]]}
         described.append({**known[key], "look": style_of_line})
     return {
@@ -96,8 +101,13 @@ def page_contents(
 def _verdicts(found: Sequence[Group]) -> Plain:
     all_found = findings(found)
     reached = [
-        {**dataclasses.asdict(v), "lr": v.lr or EMPTY, "batch_size": v.batch_size or EMPTY}
-        for v in all_found.verdicts
+        {
+            **dataclasses.asdict(verdict),
+            "lr": verdict.lr or EMPTY,
+            "batch_size": verdict.batch_size or EMPTY,
+            "decision": decision(verdict),
+        }
+        for verdict in all_found.verdicts
     ]
     limits = all_found.limits if reached else [NOTHING_TO_COMPARE]
     return {
@@ -109,8 +119,9 @@ def _verdicts(found: Sequence[Group]) -> Plain:
 
 def _tables(found: Sequence[Group]) -> list[Plain]:
     """Return the papers' tables that the runs have a number for, as HTML."""
-    profiles = dict.fromkeys(group.config.profile for group in found)
-    filled = [study_table(name, found, profile) for profile in profiles for name in tables()]
+    used = {group.config.profile: None for group in found}
+    known = [profile for profile in used if profile in profiles.names()]
+    filled = [study_table(name, found, profile) for profile in known for name in tables()]
     return [
         {
             "name": table.name,
@@ -135,6 +146,11 @@ def _tasks(group: Group) -> int:
     return len(group.runs[0].summary["accuracy_after_task"])
 
 
+def _curves(group: Group) -> int:
+    """Return the number of curves of a run: one per task, and their mean."""
+    return _tasks(group) + 1
+
+
 def _share(curves: int) -> int:
     """Return the points per curve. It falls in steps: few added runs make others coarser."""
     return POINTS >> max(curves - 1, 0).bit_length()
@@ -147,12 +163,12 @@ def _fineness(share: int, tasks: int) -> Fineness:
 
 def _described(group: Group, of_runs: Fineness, of_mean: Fineness) -> Plain:
     """Describe a group: its settings, its curves with this fineness, gaps and measures."""
-    # Copies, whose curves are read now and dropped: those of a large study need much memory.
-    runs = [dataclasses.replace(run, columns=copy.copy(run.columns)) for run in group.runs]
-    group, tasks = Group(tuple(runs)), _tasks(group)
+    runs, tasks = group.runs, _tasks(group)
     learned = np.asarray(runs[0].columns["task"])
     ends = np.bincount(learned)[1:].cumsum().tolist()
-    single = [_run(run, learned, of_runs) for run in runs]
+    quantities = [runs[0].quantity(task) for task in range(1, tasks + 1)]
+    alike = len({*quantities}) == 1  # other quantities have no mean
+    single = [_run(run, learned, of_runs, alike) for run in runs]
     config = {**group.config.decisive(), "profile": group.config.profile, **group.config.settings}
     config |= {name: config[name] or EMPTY for name in ("lr", "batch_size")}
     return {
@@ -166,24 +182,27 @@ def _described(group: Group, of_runs: Fineness, of_mean: Fineness) -> Plain:
         "knowsMin": group.knows_min,
         "command": group.command(),
         "ends": ends,
-        "quantities": [runs[0].quantity(task) for task in range(1, tasks + 1)],
+        "quantities": quantities,
         "mean": [_mean_curve(group, task, learned, of_mean) for task in range(1, tasks + 1)],
+        "average": _mean_curve(group, "mean", learned, of_mean) if alike else None,
         "gaps": _mean_gaps([run["gaps"] for run in single]),
         "measures": {key: _mean([run["measures"][key] for run in single]) for key in MEASURES},
         "runs": single,
     }
 
 
-def _run(run: Run, learned: NDArray[Any], fineness: Fineness) -> Plain:
-    rows = [thin(learned, curve, *fineness) for curve in run.accuracy.T]
-    columns = zip(rows, run.accuracy.T, strict=True)
+def _run(run: Run, learned: NDArray[Any], fineness: Fineness, averaged: bool) -> Plain:
+    def curve(values: NDArray[Any], fineness: Fineness = fineness) -> Plain:
+        places = thin(learned, values, *fineness)
+        return {"x": packed(places + 1), "y": packed(values[places])}
+
+    coarser = fineness._replace(buckets=fineness.buckets // 3 + 1)  # rarely looked at, run by run
     return {
         "seed": run.config.seed,
         "command": run.config.command(),
-        "curves": [
-            {"x": packed(places + 1), "y": packed(curve[places])} for places, curve in columns
-        ],
-        "gaps": [_gap(gap) for gap in gaps(learned, run.accuracy)],
+        "curves": [curve(values) for values in run.accuracy.T],
+        "average": curve(accuracies(run, "mean"), coarser) if averaged else None,
+        "gaps": [_gap(gap) for gap in run.gaps],
         "measures": run.measures,
     }
 
@@ -194,7 +213,7 @@ def _gap(gap: Gap) -> Plain:
     }
 
 
-def _mean_curve(group: Group, task: int, learned: NDArray[Any], fineness: Fineness) -> Plain:
+def _mean_curve(group: Group, task: Task, learned: NDArray[Any], fineness: Fineness) -> Plain:
     curve = accuracy_curve(group.runs, task)
     iterations = curve.x.astype(int)
     rows = thin(learned[iterations - 1], curve.mean, *fineness)

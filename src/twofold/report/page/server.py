@@ -37,6 +37,7 @@ class Watched:
         self._seen: object = None
         self._lock = Lock()
         self._made = ("", "")
+        self._page = b""  # of these contents, built when it is first asked for
 
     def contents(self) -> tuple[str, str]:
         """Return the contents and their tag, computed again only if the store has changed."""
@@ -47,8 +48,17 @@ class Watched:
                 runs = self._store.runs(curves=True) if folder.is_dir() else []
                 text = as_json(page_contents(runs, str(folder), version[1], self._known))
                 self._made = text, hashlib.sha256(text.encode()).hexdigest()[:16]
-                self._seen = version
+                self._page, self._seen = b"", version
             return self._made
+
+    def page(self) -> bytes:
+        """Return the page of the contents. It has megabytes, and many may ask at once."""
+        text, tag = self.contents()
+        with self._lock:
+            if self._made != (text, tag):  # the store has changed meanwhile
+                return document(text, tag).encode()
+            self._page = self._page or document(text, tag).encode()
+            return self._page
 
 
 def _seen(folder: Path) -> tuple[frozenset[tuple[str, int]], int]:
@@ -88,20 +98,18 @@ class Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def _page(self) -> None:
-        text, tag = self._watched.contents()
-        self._answer(HTTPStatus.OK, document(text, tag), "text/html; charset=utf-8")
+        self._answer(HTTPStatus.OK, self._watched.page(), "text/html; charset=utf-8")
 
     def _contents(self) -> None:
         text, tag = self._watched.contents()
         if self.headers["If-None-Match"] == f'"{tag}"':
             self._answer(HTTPStatus.NOT_MODIFIED)
         else:
-            self._answer(HTTPStatus.OK, text, "application/json", ETag=f'"{tag}"')
+            self._answer(HTTPStatus.OK, text.encode(), "application/json", ETag=f'"{tag}"')
 
     def _answer(
-        self, status: HTTPStatus, text: str = "", kind: str = "text/plain", **more: str
+        self, status: HTTPStatus, body: bytes = b"", kind: str = "text/plain", **more: str
     ) -> None:
-        body = text.encode()
         self.send_response(status)
         for name, value in (HEADERS | more).items():
             self.send_header(name, value)

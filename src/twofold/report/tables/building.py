@@ -49,7 +49,7 @@ class _Source:
         self.seeds = study.seeds
         self.usual: dict[Place, Setting] = {}
         configs: dict[Place, dict[str, Config]] = {}
-        for options, config in study.points:
+        for options, config, _ in study.points:
             place = Place(config.benchmark, config.mode)
             configs.setdefault(place, {})[options["method"]] = config
             self.usual.setdefault(place, Setting.of(config))

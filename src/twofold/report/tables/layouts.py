@@ -81,12 +81,9 @@ class Layout:
     paper: str = ""  # the paper that it belongs to; filled in when it is found
 
     def only(self, names: Sequence[str]) -> Layout:
-        """Return the layout with these metrics, in this order."""
-        by_name = {metric.short: metric for metric in self.metrics}
-        for name in names:
-            if name not in by_name:
-                raise unknown("metric", name, by_name)
-        return dataclasses.replace(self, metrics=tuple(by_name[name] for name in names))
+        """Return the layout with these metrics, in this order: its own, or any measures."""
+        own = {metric.short: metric for metric in self.metrics}
+        return dataclasses.replace(self, metrics=tuple(find_metric(name, own) for name in names))
 
 
 @cache
@@ -128,6 +125,22 @@ def _label(part: str, labels: Mapping[str, str]) -> str:
 def columns(*methods: str, labels: Mapping[str, str] | None = None) -> Columns:
     """Return a column per method."""
     return tuple(Column(method, label_of(method, labels)) for method in methods)
+
+
+def find_metric(name: str, own: Mapping[str, Metric] | None = None) -> Metric:
+    """Return a metric by its short name: of these, or any measure, such as `lca` or `raw_lca`."""
+    known = all_metrics() | dict(own or {})
+    if name not in known:
+        listed = [each for each in known if each.startswith("raw_") == name.startswith("raw_")]
+        raise unknown("metric", name, listed)
+    return known[name]
+
+
+@cache
+def all_metrics() -> dict[str, Metric]:
+    """Return the measures as metrics by their short names; MIN and AVG need no curves."""
+    metrics = [measured(key, raw) for raw in (False, True) for key in MEASURES]
+    return {metric.short: metric for metric in (*metrics, MIN, AVG)}
 
 
 def measured(key: str, raw: bool = False) -> Metric:

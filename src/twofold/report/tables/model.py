@@ -84,7 +84,8 @@ class Number:
 
     @property
     def seeds(self) -> list[int]:
-        return self.groups[0].seeds if self.groups else []
+        """The seeds of the runs that have it; a measure may be undefined for some."""
+        return list(self.groups[0].by_seed(self.metric.name)) if self.groups else []
 
     @property
     def diverged(self) -> int:
@@ -114,11 +115,16 @@ class Block:
     columns: tuple[str, ...]
     groups: tuple[int, ...]  # the number of columns in each group
     rows: tuple[Row, ...]
+    about: str = ""  # what all its rows have in common
+    spans: bool = True  # whether heads that repeat those above are left blank
 
 
 @dataclass(frozen=True)
 class StudyTable:
-    """A table of a study, filled from runs. Rows without any run are left out."""
+    """A table of a study, filled from runs. Rows without any run are left out.
+
+    The table of a store has neither a study nor a profile.
+    """
 
     name: str
     layout: Layout

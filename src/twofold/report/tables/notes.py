@@ -9,6 +9,7 @@ from twofold.compare.reference import Block, slips
 from twofold.experiments import profiles
 from twofold.report.tables.layouts import tables
 from twofold.report.tables.model import Number, Place, StudyTable, title_of
+from twofold.text import counted
 
 BOLD = (
     "Bold: the highest of its group, and those whose means lie within its standard error. "
@@ -21,6 +22,8 @@ SIGNS = {"≤": "an upper bound", "≥": "a lower bound", "≈": "approximate"}
 def notes(table: StudyTable) -> list[str]:
     """Return the notes below a table."""
     numbers = [number for number in table.numbers() if number.value]
+    if not table.layout.study:
+        return list(_notes_on_a_store(table, numbers))
     return list(_notes(table, numbers)) if numbers else list(_about_missing(table))
 
 
@@ -35,7 +38,7 @@ def _notes(table: StudyTable, numbers: Sequence[Number]) -> Iterator[str]:
     unit = "" if table.layout.transposed else ", in percent"
     incomplete = any(len(number.seeds) != number.wanted for number in numbers)
     count = " unless marked (n=)" if incomplete else ""
-    yield f"Mean ± standard error over {len(table.seeds)} seeds{count}{unit}."
+    yield f"Mean ± standard error over {counted(len(table.seeds), 'seed')}{count}{unit}."
     if any(number.bold for number in numbers):
         yield BOLD
     if any(number.used for number in numbers):
@@ -50,17 +53,38 @@ def _notes(table: StudyTable, numbers: Sequence[Number]) -> Iterator[str]:
         yield about
     yield from _about_bounds([number for number in numbers if number.bound])
     for remarks, mark in table.marks().items():
-        about = "differs from the reference runs: " if table.layout.study else ""
-        yield f"[{mark}] {about}{', '.join(remarks)}."
-    yield from (
-        f"{metric.label}: {metric.about}" for metric in table.layout.metrics if metric.about
-    )
+        yield f"[{mark}] differs from the reference runs: {', '.join(remarks)}."
+    yield from _about_metrics(table)
     if table.layout.remark:
         yield table.layout.remark
     yield from _about_settings(table)
     yield from _about_slips(table, numbers)
     yield from _about_machines(numbers)
     yield from _about_missing(table)
+
+
+def _notes_on_a_store(table: StudyTable, numbers: Sequence[Number]) -> Iterator[str]:
+    missing = any(len(number.seeds) != number.wanted for number in numbers)
+    count = "; (n=) marks a measure that some runs do not have" if missing else ""
+    yield f"Mean ± standard error over seeds{count}."
+    signs = dict.fromkeys(number.metric.thinned for number in numbers if number.bound)
+    if signs:
+        words = ", ".join(f"{sign} {SIGNS[sign]}" for sign in signs)
+        yield f"{words}: the model was not evaluated after every iteration."
+    groups = [group for number in numbers for group in number.groups]
+    if any(group.config.validation for group in groups):
+        yield "validation: evaluated on this share of the training images, which were held out."
+    if any(len({run.config.own for run in group.runs}) > 1 for group in groups):
+        yield "Each seed has data of its own."
+    for remarks, mark in table.marks().items():
+        yield f"[{mark}] {', '.join(remarks)}."
+    yield from _about_metrics(table)
+
+
+def _about_metrics(table: StudyTable) -> Iterator[str]:
+    for metric in table.layout.metrics:
+        if metric.about:
+            yield f"{metric.label}: {metric.about}"
 
 
 def _chosen(table: StudyTable) -> list[str]:

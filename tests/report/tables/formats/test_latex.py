@@ -32,7 +32,7 @@ def test_latex_rows_are_as_wide_as_their_head(papers: list[Group]) -> None:
 LATEX = next((name for name in ("pdflatex", "tectonic", "lualatex") if shutil.which(name)), None)
 
 
-@pytest.mark.skipif(LATEX is None, reason="no LaTeX is installed here")
+@pytest.mark.skipif(LATEX is None, reason="with LaTeX (apt install texlive-latex-recommended)")
 def test_latex_compiles(papers: list[Group], tmp_path: Path) -> None:
     assert LATEX is not None
     runs = [run for cell in papers for run in cell.runs]

@@ -16,15 +16,16 @@ from twofold.compare.groups import Group
 from twofold.compare.reductions import Reductions
 from twofold.compare.reference import Printed, printed
 from twofold.compare.selection import essence, method_groups
+from twofold.drawing.curves import Task
 from twofold.drawing.panels import Series, Stack, accuracy_limits, explain, zoom_reach
 from twofold.drawing.style import BLACK, PALE, SINGLE, STYLE, Style, empty_figure
 from twofold.experiments.config import Config, configure
 from twofold.experiments.naming import canonical
-from twofold.experiments.plotting import series
+from twofold.experiments.plotting import mean_notes, series
 from twofold.experiments.runs import Run
 from twofold.report.figures.base import figure
 from twofold.report.figures.notes import notes
-from twofold.report.figures.series import group_timeline
+from twofold.report.figures.series import group_timeline, labels_of
 
 PLAIN = "er"
 GAMMAS = (0.0, 0.05, 0.1, 0.5, 0.8, 1.0)
@@ -58,7 +59,7 @@ def studied(runs: Sequence[Run]) -> list[Run]:
     [PLAIN, *map(_method, GAMMAS)],
     studied,
 )
-def gamma_figure(runs: Sequence[Run], task: int = 1) -> Figure:
+def gamma_figure(runs: Sequence[Run], task: Task = 1, zoom: int | None = None) -> Figure:
     """Draw the accuracy on `task` for each gamma, and MIN and AVG over gamma below it.
 
     There, bars are standard errors over seeds, and the band is plain ER's mean and standard error.
@@ -70,7 +71,7 @@ def gamma_figure(runs: Sequence[Run], task: int = 1) -> Figure:
     colours = _colours(gem)
     drawn = [_series(group, task, PLAIN, BLACK) for group in plain]
     drawn += [_series(gem[gamma], task, f"γ = {gamma:g}", colours[gamma]) for gamma in gem]
-    limits, reach = accuracy_limits(drawn, timeline), zoom_reach(drawn, timeline)
+    limits, reach = accuracy_limits(drawn, timeline), zoom_reach(drawn, timeline, zoom)
     stack = Stack(timeline, limits, SINGLE, reach, share=False)
     with mpl.rc_context(STYLE):
         picture = empty_figure(SINGLE, stack.height + BELOW)
@@ -84,7 +85,8 @@ def gamma_figure(runs: Sequence[Run], task: int = 1) -> Figure:
             _draw_reference(axes, metric, gem, plain)
         shown = [*plain, *gem.values()]
         compared = any(_printed(group, "avg") for group in shown)
-        explain(picture, drawn, [*notes(shown), *[COMPARED] * compared])
+        below = [*notes(shown, labels_of(shown)), *mean_notes(task), *[COMPARED] * compared]
+        explain(picture, drawn, below)
     return picture
 
 
@@ -101,7 +103,7 @@ def _colours(gem: Mapping[float, Group]) -> dict[float, str]:
     return {gamma: to_hex(shade) for gamma, shade in zip(gem, shades, strict=True)}
 
 
-def _series(group: Group, task: int, label: str, colour: str) -> Series:
+def _series(group: Group, task: Task, label: str, colour: str) -> Series:
     return series(group.runs, task, label, {"color": colour, "linestyle": "-"}, share=False)
 
 

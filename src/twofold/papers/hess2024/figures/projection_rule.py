@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 
 from twofold.compare.groups import Group
 from twofold.compare.selection import method_groups, of_methods
+from twofold.drawing.curves import Task
 from twofold.experiments.runs import Run
 from twofold.report.figures.base import figure
-from twofold.report.figures.series import one_stack
+from twofold.report.figures.series import Labels, one_stack
 
 METHODS = ["er+gem(when=violated)", "er+gem(when=always)"]
 
@@ -27,9 +28,17 @@ def both(runs: Sequence[Run]) -> list[Run]:
     METHODS,
     both,
 )
-def projection_rule_figure(runs: Sequence[Run], task: int = 1) -> Figure:
+def projection_rule_figure(
+    runs: Sequence[Run],
+    task: Task = 1,
+    zoom: int | None = None,
+    labels: Labels | None = None,
+    among: Sequence[Run] = (),
+) -> Figure:
     """Draw zooms, the whole curve and the share of projections for both rules of GEM."""
-    return one_stack(method_groups(runs), task, title="when er+gem projects", label=_rule)
+    groups = method_groups(runs)
+    names = {group.config.method: _rule(group) for group in groups} | dict(labels or {})
+    return one_stack(groups, task, zoom, names, among, title="when er+gem projects")
 
 
 def _rule(group: Group) -> str:

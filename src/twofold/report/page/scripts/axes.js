@@ -1,6 +1,7 @@
 // @ts-check
 // The chart's axes: what they measure, which iterations and values are seen, with which ticks.
 
+import { quantityOf } from "./series.js";
 import { choice, shownSeries, switchTo } from "./state.js";
 import { style } from "./theme.js";
 
@@ -17,7 +18,7 @@ export const draggable = () => !matchMedia("(pointer: coarse)").matches;
  */
 export function axesOf(curves) {
   const range = xRange(curves);
-  const percent = curves.every(({ series, task }) => series.group.quantities[task - 1] === "accuracy");
+  const percent = curves.every(({ series, task }) => quantityOf(series.group, task) === "accuracy");
   const line = style("--line");
   const common = { gridcolor: style("--grid"), linecolor: line, zeroline: false, fixedrange: !draggable() };
   const ticks = { ticks: "outside", tickcolor: line, ticklen: 4, ...xTicks() };
@@ -32,7 +33,7 @@ export function axesOf(curves) {
  * @param {number} task
  */
 export function quantity(task) {
-  return [...new Set(shownSeries.map(({ group }) => group.quantities[task - 1]))].join(" or ");
+  return [...new Set(shownSeries.map(({ group }) => quantityOf(group, task)))].join(" or ");
 }
 
 export const xTitle = () => (choice.view ? `iterations after the switch to task ${choice.view}` : "iteration");
@@ -87,5 +88,5 @@ function yRange(curves, [first, last]) {
  */
 function firstFitted({ series, task }, first) {
   const { ends } = series.group;
-  return choice.view || task === ends.length ? first : ends[task - 1];
+  return choice.view || task === ends.length || ends.length === 1 ? first : ends[Math.max(task, 1) - 1];
 }

@@ -3,13 +3,13 @@
 
 import { chosenCurves } from "./curves.js";
 import { byId } from "./dom.js";
-import { chosenPanels, layoutOf, objectives } from "./layout.js";
+import { chosenPanels, columns, layoutOf } from "./layout.js";
 import { change, choice, look, switches } from "./state.js";
 import { tracesOf } from "./traces.js";
 
-const CONFIG = { displayModeBar: false, responsive: true, showTips: false, doubleClick: false };
+const CONFIG = { displayModeBar: false, showTips: false, doubleClick: false };
 
-let room = 0; // panels that fit beside one another when the chart was last drawn
+let drawnWidth = 0; // of the frame when the chart was last drawn
 
 /** @param {number} width */
 const roomIn = (width) => (width < 620 ? 1 : width < 1000 ? 2 : 3);
@@ -17,21 +17,27 @@ const roomIn = (width) => (width < 620 ? 1 : width < 1000 ? 2 : 3);
 /** Draw panels: one below the other for tasks, side by side for objectives as far as there is room. */
 export function drawChart() {
   const chart = byId("chart");
-  room = roomIn(byId("frame").clientWidth);
-  const across = Math.max(1, Math.min(room, objectives().length));
+  drawnWidth = byId("frame").clientWidth;
+  const room = roomIn(drawnWidth);
+  const across = Math.max(1, Math.min(room, columns().length));
   const [panels, curves] = [chosenPanels(), chosenCurves()];
-  Plotly.react(chart, tracesOf(curves, panels), layoutOf(panels, across, curves, room === 1), CONFIG);
+  const layout = { ...layoutOf(panels, across, curves, room === 1), width: chart.clientWidth };
+  Plotly.react(chart, tracesOf(curves, panels), layout, CONFIG);
   chart.removeAllListeners("plotly_doubleclick"); // Plotly's own returns to the view that was drawn first
   chart.on("plotly_doubleclick", () => look(choice.view));
 }
 
 /**
- * Call an action whenever a different number of panels fits beside one another.
+ * Draw the chart again whenever its width changes, since its texts are as long as there is room. Call an action if
+ * a different number of panels fits beside one another.
  * @param {() => void} action
  */
 export function onRoomChange(action) {
-  const observer = new ResizeObserver(([{ contentRect }]) => {
-    if (room && roomIn(contentRect.width) !== room) action();
+  const observer = new ResizeObserver(() => {
+    const before = drawnWidth;
+    if (!before || byId("frame").clientWidth === before) return;
+    drawChart();
+    if (roomIn(drawnWidth) !== roomIn(before)) action();
   });
   observer.observe(byId("frame"));
 }

@@ -3,7 +3,7 @@
 
 import { contents } from "./contents.js";
 import { byId, make } from "./dom.js";
-import { words } from "./format.js";
+import { shortened, words } from "./format.js";
 import { ALL, single, valuesOf } from "./settings.js";
 import { allSeries, change, choice, look, shownSeries, switches } from "./state.js";
 import { colour } from "./theme.js";
@@ -11,6 +11,7 @@ import { colour } from "./theme.js";
 /** @import { Series } from "./series.js" */
 
 const ALWAYS_PICKED = ["benchmark", "mode"]; // even if there is one value
+const LONG = 60; // letters of a name on a chip
 const FEW = 3; // methods that need no buttons `all` and `none`
 /** @type {Record<string, string>} */
 const STROKES = { dash: "5 3", dot: "1.5 2.5", dashdot: "5 2 1.5 2" };
@@ -21,13 +22,15 @@ export function drawControls() {
   byId("picks").replaceChildren(...contents.picked.flatMap(picker));
   fill("methods", methodChips());
   fill("tasks", taskChips());
+  fill("panels", panelChips());
+  byId("panels").hidden = new Set(allSeries.map(({ group }) => group.objective)).size < 2;
   fill("show", showChips());
   fill("view", viewChips());
   if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
 }
 
 /**
- * @param {"methods" | "tasks" | "show" | "view"} id
+ * @param {"methods" | "tasks" | "panels" | "show" | "view"} id
  * @param {Node[]} chips
  */
 function fill(id, chips) {
@@ -61,8 +64,16 @@ function methodChips() {
 }
 
 function taskChips() {
-  return [1, ...switches.map(({ task }) => task)].map((task) => chip(`${task}`, null, {
+  const averaged = switches.length && shownSeries.some(({ group }) => group.average) ? [0] : [];
+  return [1, ...switches.map(({ task }) => task), ...averaged].map((task) => chip(task ? `${task}` : "mean", null, {
     type: "checkbox", id: `task-${task}`, checked: choice.tasks.includes(task), onchange: () => toggleTask(task),
+  }));
+}
+
+function panelChips() {
+  return [false, true].map((together) => chip(together ? "all in one" : "one per objective", null, {
+    type: "radio", id: `panels-${together ? "one" : "several"}`, checked: choice.together === together, name: "panels",
+    onchange: () => change({ together }),
   }));
 }
 
@@ -90,7 +101,10 @@ function viewChips() {
  * @param {Partial<HTMLInputElement>} properties
  */
 function chip(text, picture, properties) {
-  return make("label", { className: "chip" }, make("input", properties), make("span", {}, picture, text));
+  const name = make("span", { title: text.length > LONG ? text : "" }, picture, shortened(text, LONG));
+  const input = make("input", properties);
+  if (text.length > LONG) input.ariaLabel = text;
+  return make("label", { className: "chip" }, input, name);
 }
 
 /**

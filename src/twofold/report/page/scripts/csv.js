@@ -50,7 +50,7 @@ const originHeads = () => ["series", ...contents.picked, "method", "seed", "task
  */
 function originOf({ label, group }, seed, task) {
   const settings = contents.picked.map((name) => group.settings[name]);
-  return [label, ...settings, group.method, seed ?? `mean of ${group.runs.length}`, task];
+  return [label, ...settings, group.method, seed ?? `mean of ${group.runs.length}`, task || "mean"];
 }
 
 /**

@@ -10,7 +10,7 @@ import { choice, shownSeries } from "./state.js";
 /**
  * @typedef {object} Curve
  * @property {Series} series
- * @property {number} task
+ * @property {number} task 0 for the mean over tasks
  * @property {number | null} seed null for a mean
  * @property {Int32Array} x iterations
  * @property {Float32Array} y accuracies
@@ -20,7 +20,8 @@ import { choice, shownSeries } from "./state.js";
 /** Return a curve per shown series and chosen task, or one per seed of them. */
 export function chosenCurves() {
   return shownSeries.flatMap((series) => {
-    const tasks = choice.tasks.filter((task) => task <= series.group.ends.length);
+    const { ends, average } = series.group;
+    const tasks = choice.tasks.filter((task) => (task ? task <= ends.length : average));
     const sources = sourcesOf(series, choice.show);
     return tasks.flatMap((task) => sources.map((source) => curveOf(series, task, source)));
   });
@@ -32,7 +33,7 @@ export function chosenCurves() {
  * @param {Source} source
  * @returns {Curve}
  */
-function curveOf(series, task, { seed, curves }) {
-  const { x, y, error } = curves[task - 1];
+function curveOf(series, task, { seed, curves, average }) {
+  const { x, y, error } = /** @type {PackedCurve} */ (task ? curves[task - 1] : average);
   return { series, task, seed, x: integersIn(x), y: floatsIn(y), error: error ? floatsIn(error) : null };
 }

@@ -17,7 +17,7 @@ export function listenForDownloads() {
 
 function filename() {
   const { settings, tasks, show, view } = choice;
-  const parts = [settings.benchmark, settings.mode, "task", ...tasks, show, ...(view ? ["switch", view] : [])];
+  const parts = [settings.benchmark, settings.mode, "task", ...tasks.map((task) => task || "mean"), show, ...(view ? ["switch", view] : [])];
   return parts.join("-").replace(/[^A-Za-z0-9.-]+/g, "_");
 }
 

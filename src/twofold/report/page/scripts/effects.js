@@ -3,7 +3,7 @@
 
 import { contents } from "./contents.js";
 import { make } from "./dom.js";
-import { literal } from "./format.js";
+import { literal, shortened } from "./format.js";
 import { colour, ground, style, upright } from "./theme.js";
 
 const LEAST = 1; // points to each side that a chart shows, so that it does not magnify tiny effects
@@ -49,8 +49,9 @@ function drawChartOf(place, verdicts) {
 }
 
 /** @param {Verdict} verdict */
-function colourOf({ routine }) {
-  return colour(/** @type {Group} */ (contents.groups.find((group) => group.routine === routine)));
+function colourOf({ objective, routine }) {
+  const same = (/** @type {Group} */ group) => group.objective === objective && group.routine === routine;
+  return colour(/** @type {Group} */ (contents.groups.find(same)));
 }
 
 /**
@@ -73,7 +74,7 @@ function markers(verdicts, colours) {
  * @param {boolean} narrow
  */
 function layoutOfEffects(verdicts, colours, narrow) {
-  const names = namesOf(verdicts);
+  const names = namesOf(verdicts, 40);
   const rows = names.map((_, k) => k);
   const hollow = verdicts.every(({ interval }) => interval) ? "" : `${narrow ? "<br>" : " "}(hollow: no interval)`;
   const below = 44 + (narrow && hollow ? 16 : 0);
@@ -92,12 +93,16 @@ function layoutOfEffects(verdicts, colours, narrow) {
 }
 
 /**
- * Return the methods, with their benchmarks if there are several.
+ * Return the methods, with what differs of their places.
  * @param {Verdict[]} verdicts
+ * @param {number} most letters of a method
  */
-function namesOf(verdicts) {
-  const several = new Set(verdicts.map(placeOf)).size > 1;
-  return verdicts.map((verdict) => literal(methodOf(verdict) + (several ? `, ${placeOf(verdict)}` : "")));
+function namesOf(verdicts, most) {
+  /** @type {("benchmark" | "mode" | "profile")[]} */
+  const parts = ["benchmark", "mode", "profile"];
+  const differing = parts.filter((part) => new Set(verdicts.map((verdict) => verdict[part])).size > 1);
+  return verdicts.map((verdict) =>
+    literal([shortened(methodOf(verdict), most), ...differing.map((part) => verdict[part])].join(", ")));
 }
 
 /**

@@ -11,6 +11,23 @@ const WORDS = { lr: "learning rate", batch_size: "batch size", iterations: "iter
 export const words = (name) => WORDS[name] ?? name.replaceAll("_", " ");
 
 /**
+ * Return a text of at most this many letters. A longer one lacks its middle, since names differ at their ends.
+ * @param {string} text
+ * @param {number} most
+ */
+export function shortened(text, most) {
+  if (text.length <= most) return text;
+  const end = Math.floor((most - 1) / 2);
+  return `${text.slice(0, most - 1 - end)}…${text.slice(text.length - end)}`;
+}
+
+/**
+ * Return `task 2`. Number 0 stands for the mean over tasks.
+ * @param {number} task
+ */
+export const taskName = (task) => (task ? `task ${task}` : "mean over tasks");
+
+/**
  * Return `1 run`, `2 runs`.
  * @param {number} count
  * @param {string} noun

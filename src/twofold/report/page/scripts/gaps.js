@@ -50,7 +50,7 @@ function entriesOf({ series, seed, command, gap, into }) {
   const number = (/** @type {string} */ text) => ({ text, command, about });
   return [
     series.label + (series.group.complete ? "" : " *"), ...(seed === null ? [] : [`${seed}`]), `${gap.task}`,
-    { text: `task ${into}`, action: () => zoomTo(into) },
+    choice.view ? `task ${into}` : { text: `task ${into}`, action: () => zoomTo(into) },
     number(withError(gap.depth, 1)), number(withError(gap.lowest_at, 0)),
     number(recoveryText(gap.recovery, series.group.runs.length)),
   ];

@@ -11,7 +11,9 @@ import { make } from "./dom.js";
  * @property {string} about
  */
 
-/** @typedef {{ text: string, action: () => void }} ActionLink */
+/** @typedef {{ text: string, action: (button: HTMLButtonElement) => void }} ActionLink */
+
+/** @typedef {string | NumberLink | ActionLink} Entry */
 
 /** @type {Record<string, [number, number]>} */
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
@@ -24,23 +26,48 @@ export function numberButton({ text, command, about }) {
 
 /** @param {ActionLink} link */
 function actionButton({ text, action }) {
-  return make("button", { type: "button", className: "link", textContent: text, onclick: action });
+  const button = make("button", { type: "button", className: "link", textContent: text });
+  button.onclick = () => action(button);
+  return button;
 }
 
 /**
- * Return a table in a box. The first entry of a row is its heading.
+ * Return a table in a box. The first entry of a row is its heading. Columns of texts that are equal in all rows
+ * are stated once, above the box.
  * @param {string[]} heads
- * @param {(string | NumberLink | ActionLink)[][]} rows
+ * @param {Entry[][]} rows
  * @param {string} label
  */
 export function grid(heads, rows, label) {
-  const head = make("tr", {}, ...heads.map((textContent) => make("th", { scope: "col", textContent })));
-  const body = rows.map(([name, ...entries]) => make("tr", {},
-    make("th", { scope: "row" }, content(name)), ...entries.map((entry) => make("td", {}, content(entry)))));
-  return boxed(make("table", {}, make("thead", {}, head), make("tbody", {}, ...body)), label);
+  const common = heads.map((_, k) => k).filter((k) => k && rows.length > 1 && allEqual(rows.map((row) => row[k])));
+  const kept = (/** @type {unknown} */ _, /** @type {number} */ k) => !common.includes(k);
+  const head = make("tr", {}, ...heads.filter(kept).map((textContent) => make("th", { scope: "col", textContent })));
+  const body = rows.map((row) => bodyRow(row.filter(kept)));
+  const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...body));
+  const stated = common.map((k) => `${heads[k]} ${rows[0][k]}`).join(", ");
+  return make("div", {}, stated ? make("p", { className: "note common" }, `In all rows: ${stated}.`) : null,
+    boxed(table, label));
 }
 
-/** @param {string | NumberLink | ActionLink} entry */
+/** @param {Entry[]} entries */
+const allEqual = (entries) => typeof entries[0] === "string" && entries.every((entry) => entry === entries[0]);
+
+/** @param {Entry[]} row */
+function bodyRow([name, ...entries]) {
+  const heading = make("span", { className: "name" }, ...(typeof name === "string" ? pieces(name) : [content(name)]));
+  return make("tr", {}, make("th", { scope: "row" }, heading),
+    ...entries.map((entry) => make("td", {}, content(entry))));
+}
+
+/**
+ * Return a name that breaks between its parts if it is too long for a line.
+ * @param {string} name
+ */
+function pieces(name) {
+  return name.split(/(?<=[+,(=_-])/).flatMap((piece, k) => (k ? [make("wbr"), piece] : [piece]));
+}
+
+/** @param {Entry} entry */
 function content(entry) {
   if (typeof entry === "string") return entry;
   return "action" in entry ? actionButton(entry) : numberButton(entry);

@@ -32,9 +32,11 @@ function statusText() {
   const { show, tasks, view } = choice;
   const way = show === "mean" ? `mean over ${seedsText()}` : "single seeds";
   const range = view ? `the switch to task ${view}` : "the whole run";
-  const names = `${tasks.length > 1 ? "tasks" : "task"} ${tasks.join(", ")}`;
+  const single = tasks.filter(Boolean);
+  const places = single.length ? [`on ${single.length > 1 ? "tasks" : "task"} ${single.join(", ")}`] : [];
+  const names = [...places, ...(tasks.includes(0) ? ["as the mean over tasks begun"] : [])].join(" and ");
   const measured = [...new Set(tasks.map(quantity))].join(" or ");
-  return `${counted(shownSeries.length, "method")}, ${measured} on ${names}, ${way}, ${range}.`;
+  return `${counted(shownSeries.length, "method")}, ${measured} ${names}, ${way}, ${range}.`;
 }
 
 function seedsText() {

@@ -54,10 +54,7 @@ function listenForLinks() {
 }
 
 onChange(drawChoice);
-onRoomChange(() => {
-  drawChart();
-  drawEffects();
-});
+onRoomChange(drawEffects);
 listenForKeys();
 listenInDialog();
 listenForDownloads();

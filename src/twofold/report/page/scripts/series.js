@@ -7,7 +7,6 @@ import { words } from "./format.js";
  * @typedef {object} Series
  * @property {Group} group
  * @property {string} label the method, with the settings that tell it from others
- * @property {string} how the routine, likewise
  * @property {string} dash
  */
 
@@ -16,6 +15,7 @@ import { words } from "./format.js";
  * @property {number | null} seed null for means
  * @property {string | null} command
  * @property {PackedCurve[]} curves
+ * @property {PackedCurve | null} average over tasks
  * @property {Gap[]} gaps
  * @property {Record<string, Value | null>} measures
  */
@@ -27,28 +27,39 @@ const USUAL_COUNT = 8; // and at most this many methods
 /**
  * Return groups as series, by objective, with plain SGD first.
  * @param {Group[]} groups
+ * @param {boolean} together whether all objectives share a panel
  */
-export function labelled(groups) {
+export function labelled(groups, together) {
   const labels = new Repeats();
-  const looks = new Repeats();
-  return groups.map((group) => seriesOf(group, groups, labels, looks)).sort(inOrder);
+  const series = groups.map((group) => seriesOf(group, groups, labels)).sort(inOrder);
+  return toldApart(series, together);
 }
 
 /**
  * @param {Group} group
  * @param {Group[]} groups
  * @param {Repeats} labels
- * @param {Repeats} looks
  * @returns {Series}
  */
-function seriesOf(group, groups, labels, looks) {
-  const { colour, dash } = group.look;
+function seriesOf(group, groups, labels) {
   const settings = difference(group, groups);
   const repeat = labels.add(group.method + settings);
-  const suffix = settings + (repeat ? ` (${repeat + 1})` : "");
-  // Methods that differ only in settings share a colour, but not a line style.
-  const place = DASHES.indexOf(dash) + looks.add(`${group.objective} ${colour} ${dash}`);
-  return { group, label: group.method + suffix, how: group.routine + suffix, dash: DASHES[place % DASHES.length] };
+  return { group, label: group.method + settings + (repeat ? ` (${repeat + 1})` : ""), dash: group.look.dash };
+}
+
+/**
+ * Return series of which those of one colour in one panel differ in their dashes, as far as there are any.
+ * @param {Series[]} series
+ * @param {boolean} together
+ */
+function toldApart(series, together) {
+  const taken = new Set();
+  return series.map((one) => {
+    const panel = `${together ? "" : one.group.objective} ${one.group.look.colour}`;
+    const dash = [one.dash, ...DASHES].find((other) => !taken.has(`${panel} ${other}`)) ?? one.dash;
+    taken.add(`${panel} ${dash}`);
+    return { ...one, dash };
+  });
 }
 
 /** How often texts have come before. */
@@ -118,8 +129,8 @@ export function usualLabels(allSeries) {
  */
 export function sourcesOf({ group }, show) {
   if (show === "seeds") return group.runs;
-  const { command, mean, gaps, measures } = group;
-  return [{ seed: null, command, curves: mean, gaps, measures }];
+  const { command, mean, average, gaps, measures } = group;
+  return [{ seed: null, command, curves: mean, average, gaps, measures }];
 }
 
 /**
@@ -127,3 +138,10 @@ export function sourcesOf({ group }, show) {
  * @param {number | null} seed
  */
 export const named = (series, seed) => series.label + (seed === null ? "" : `, seed ${seed}`);
+
+/**
+ * Return what a group measured on a task. All tasks that have a mean measured the same.
+ * @param {Group} group
+ * @param {number} task
+ */
+export const quantityOf = (group, task) => group.quantities[Math.max(task, 1) - 1];

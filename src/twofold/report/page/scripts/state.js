@@ -61,13 +61,14 @@ export function restore() {
 /** Make the choice possible, whatever the address asks for and whatever runs there are. */
 export function settle() {
   const settings = possibleSettings(choice.settings);
-  allSeries = labelled(cellsWith(settings, contents.picked));
+  allSeries = labelled(cellsWith(settings, contents.picked), choice.together);
   const methods = knownMethods(choice.methods);
   const labels = methods ?? usualLabels(allSeries);
   shownSeries = allSeries.filter(({ label }) => labels.includes(label));
   const ends = longestEnds([...shownSeries, ...allSeries]);
   switches = ends.slice(0, -1).map((at, k) => ({ task: k + 2, at }));
-  const tasks = choice.tasks.filter((task) => task <= ends.length);
+  const averaged = shownSeries.some(({ group }) => group.average);
+  const tasks = choice.tasks.filter((task) => (task ? task <= ends.length : averaged));
   const view = choice.view > ends.length || choice.view === 1 ? 0 : choice.view;
   choice = { ...choice, settings, methods, tasks: tasks.length ? tasks : [1], view };
 }

@@ -61,7 +61,7 @@ function addCommand(td, title) {
 
 /** Return a table of all methods with their settings. */
 function everything() {
-  const heads = ["method", ...contents.picked.map(words), "seeds", "MIN", "AVG"];
+  const heads = ["method", "MIN", "AVG", "seeds", ...contents.picked.map(words)];
   return grid(heads, contents.groups.map(rowOf), "Everything in this store");
 }
 
@@ -70,8 +70,8 @@ function rowOf(group) {
   const { settings, runs, knowsMin } = group;
   const values = contents.picked.map((name) => String(settings[name]));
   const label = group.method + difference(group, contents.groups.filter((other) => sameSettings(group, other)));
-  return [label, ...values, `${runs.length}`, numberOf(group, label, "min", knowsMin ? "" : "≤ "),
-    numberOf(group, label, "avg", "")];
+  return [label, numberOf(group, label, "min", knowsMin ? "" : "≤ "), numberOf(group, label, "avg", ""),
+    `${runs.length}`, ...values];
 }
 
 /**

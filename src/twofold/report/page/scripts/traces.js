@@ -1,13 +1,15 @@
 // @ts-check
 // The chart's lines, and the bands of standard errors around them.
 
-import { literal } from "./format.js";
-import { named } from "./series.js";
-import { shownSeries } from "./state.js";
+import { byId } from "./dom.js";
+import { literal, shortened, taskName } from "./format.js";
+import { named, quantityOf } from "./series.js";
+import { choice, shownSeries } from "./state.js";
 import { colour, dark } from "./theme.js";
 
 /** @import { Curve } from "./curves.js" */
 /** @import { Panel } from "./layout.js" */
+/** @import { Series } from "./series.js" */
 
 const SPARSE = 100; // a line of fewer points has markers
 
@@ -28,7 +30,8 @@ export function tracesOf(curves, panels) {
  * @param {Panel[]} panels
  */
 function panelOf({ series, task }, panels) {
-  const fits = (/** @type {Panel} */ panel) => panel.task === task && panel.objective === series.group.objective;
+  const fits = (/** @type {Panel} */ panel) =>
+    panel.task === task && [null, series.group.objective].includes(panel.objective);
   return /** @type {Panel} */ (panels.find(fits));
 }
 
@@ -42,11 +45,21 @@ function namedOnce(lines) {
 }
 
 /**
+ * Return the name of a look in the legend: the methods that have it, each in a panel of its own.
+ * @param {Series} series
+ */
+export function legendText({ group, dash }) {
+  const alike = shownSeries.filter((other) => other.group.look.colour === group.look.colour && other.dash === dash);
+  const most = Math.floor((byId("frame").clientWidth - 125) / 8); // letters beside a line
+  return shortened([...new Set(alike.map(({ label }) => label))].join(", "), most);
+}
+
+/**
  * @param {Curve} curve
  * @param {Panel} panel
  */
 function commonOf({ series }, panel) {
-  const name = literal(series.how);
+  const name = literal(legendText(series));
   return { type: /** @type {const} */ ("scatter"), legendgroup: name, name, xaxis: panel.x, yaxis: panel.y };
 }
 
@@ -57,13 +70,13 @@ function commonOf({ series }, panel) {
  */
 function lineOf(curve, panel) {
   const { series, task, seed, x, y, error } = curve;
-  const unit = series.group.quantities[task - 1] === "accuracy" ? "%" : "";
+  const unit = quantityOf(series.group, task) === "accuracy" ? "%" : "";
   const value = error ? "%{y:.1f} ± %{customdata:.1f}" : "%{y:.1f}";
   return {
     ...commonOf(curve, panel), x, y, mode: x.length < SPARSE ? "lines+markers" : "lines", marker: { size: 4 },
     line: { color: colour(series.group, seed === null ? 1 : 0.75), width: widthOf(curve), dash: series.dash },
     meta: literal(named(series, seed)), ...(error ? { customdata: error } : {}),
-    hovertemplate: `%{meta}<br>task ${task}, iteration %{x}: ${value}${unit}<extra></extra>`,
+    hovertemplate: `%{meta}<br>${taskName(task)}, iteration %{x}: ${value}${unit}<extra></extra>`,
   };
 }
 
@@ -73,7 +86,7 @@ function lineOf(curve, panel) {
  */
 function widthOf({ series, seed }) {
   if (seed !== null) return 1.1;
-  const rivals = shownSeries.filter(({ group }) => group.objective === series.group.objective);
+  const rivals = shownSeries.filter(({ group }) => choice.together || group.objective === series.group.objective);
   return Math.max(2.2 - 0.3 * rivals.indexOf(series), 1.2);
 }
 

@@ -7,7 +7,7 @@ import io
 import json
 from typing import Any
 
-from twofold.experiments.config import own_settings
+from twofold.experiments.config import own_settings, varying
 from twofold.report.tables.model import Number, StudyTable
 from twofold.report.tables.notes import notes
 from twofold.report.text import inert_cell
@@ -16,12 +16,15 @@ from twofold.report.text import inert_cell
 def records(table: StudyTable) -> list[dict[str, Any]]:
     """Return a flat record per number, in full precision."""
     numbers = list(table.numbers())
-    settings = list(own_settings(group.config for number in numbers for group in number.groups[:1]))
-    return [_own(number, settings, _record(table, number)) for number in numbers]
+    configs = [group.config for number in numbers for group in number.groups[:1]]
+    settings = list(own_settings(configs))
+    if not table.layout.study:  # a study fixes all other settings
+        settings += [each.name for each in varying(configs, (*settings, "seed"))]
+    return [_with_settings(number, settings, _record(table, number)) for number in numbers]
 
 
-def _own(number: Number, names: list[str], record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with the user's own settings, which replace nothing in it."""
+def _with_settings(number: Number, names: list[str], record: dict[str, Any]) -> dict[str, Any]:
+    """Return the record with these settings, which replace nothing in it."""
     config = number.groups[0].config if number.groups else None
     return {**record, **{name: config and config.value(name) for name in names}, **record}
 
@@ -32,13 +35,13 @@ def _record(table: StudyTable, number: Number) -> dict[str, Any]:
     setting = number.section.setting
     return {
         "table": table.name,
-        "profile": table.profile,
+        "profile": table.profile or (number.groups[0].config.profile if number.groups else ""),
         "benchmark": number.section.place.benchmark,
         "mode": number.section.place.mode,
         "lr": setting.lr,
         "batch_size": setting.batch_size,
         "method": number.method,
-        "metric": number.metric.key,
+        "metric": number.metric.short,
         "mean": mean,
         "sem": error,
         "seeds": number.seeds,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
 from itertools import accumulate
 
 from twofold.report.tables.formats.texts import (
@@ -14,7 +13,7 @@ from twofold.report.tables.formats.texts import (
     own_text,
     reference_text,
 )
-from twofold.report.tables.model import Block, Number, Row, StudyTable
+from twofold.report.tables.model import Block, Number, StudyTable
 from twofold.report.tables.notes import notes
 from twofold.report.text import html_text
 
@@ -34,7 +33,7 @@ def _block(block: Block, caption: str, marks: Marks) -> str:
         for k, column in enumerate(block.columns)
     )
     body = [
-        f"<tr>{_heads(block.rows, k)}"
+        f"<tr>{_heads(block, k)}"
         + "".join(_number(n, j in starts, marks) for j, n in enumerate(row.numbers))
         + "</tr>"
         for k, row in enumerate(block.rows)
@@ -57,8 +56,11 @@ def _start(first: bool) -> str:
     return ' class="group"' if first else ""
 
 
-def _heads(rows: Sequence[Row], k: int) -> str:
+def _heads(block: Block, k: int) -> str:
     """Return the heads that begin in a row; a head that rows below share spans them."""
+    rows = block.rows
+    if not block.spans:
+        return "".join(f'<th scope="row">{html_text(head)}</th>' for head in rows[k].heads)
     heads = []
     for depth, head in enumerate(rows[k].heads, 1):
         row_heads = rows[k].heads[:depth]

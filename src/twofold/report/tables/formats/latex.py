@@ -44,10 +44,10 @@ def _block(block: Block, caption: str, label: str, marks: Marks) -> str:
         r"\toprule",
         " & ".join(map(latex_text, [*block.heads, *block.columns])) + r" \\",
     ]
-    for heads, row in zip(shown_heads(block.rows), block.rows, strict=True):
-        if row is block.rows[0] or any(heads[:1]):
+    for heads, row in zip(shown_heads(block), block.rows, strict=True):
+        if row is block.rows[0] or (block.spans and any(heads[:1])):
             lines.append(r"\midrule")
-        elif any(heads):
+        elif block.spans and any(heads):
             lines.append(rf"\cmidrule{{2-{left + len(block.columns)}}}")
         for k, (name, texts) in enumerate(lines_of(row, marked)):
             shown = [*(heads if k == 0 else [""] * len(heads)), name]

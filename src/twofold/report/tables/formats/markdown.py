@@ -9,7 +9,8 @@ from twofold.report.text import inert_markdown, markdown_table
 
 
 def markdown_tables(table: StudyTable) -> str:
-    parts = [f"**{table.title}** (profile {table.profile})"]
+    profile = f" (profile {table.profile})" if table.profile else ""
+    parts = [f"**{table.title}**{profile}"]
     parts += [_block(block, table.marks()) for block in table.blocks]
     parts.append("\n".join(f"- {note}" for note in notes(table)))
     return inert_markdown("\n\n".join(parts) + "\n")
@@ -25,8 +26,9 @@ def _block(block: Block, marks: Marks) -> str:
         return f"{text} {aside_text(number, marks)}".strip()
 
     lines = [[*block.heads, *block.columns]]
-    for heads, row in zip(shown_heads(block.rows), block.rows, strict=True):
+    for heads, row in zip(shown_heads(block), block.rows, strict=True):
         for k, (label, texts) in enumerate(lines_of(row, marked)):
             lines.append([*(heads if k == 0 else [""] * len(heads)), label, *texts])
     text = markdown_table(lines, left=len(block.heads))
-    return f"**{block.title}**\n\n{text}" if block.title else text
+    about = f" ({block.about})" if block.about else ""
+    return f"**{block.title}**{about}\n\n{text}" if block.title else text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import takewhile
 
 from twofold.report.tables.model import Block, Number, Row, StudyTable
@@ -45,7 +45,8 @@ def difference_text(number: Number | None) -> str:
 
 
 def caption(table: StudyTable, block: Block) -> str:
-    parts = [table.title, block.title, f"Profile {table.profile}"]
+    profile = f"Profile {table.profile}" if table.profile else ""
+    parts = [table.title, block.title, block.about, profile]
     return ". ".join(filter(None, parts)) + "."
 
 
@@ -59,8 +60,11 @@ def lines_of(row: Row, marked: Callable[[Number | None], str]) -> list[tuple[str
     return lines
 
 
-def shown_heads(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+def shown_heads(block: Block) -> list[tuple[str, ...]]:
     """Return the heads of each row except for the last, blank where they repeat those above."""
+    rows = block.rows
+    if not block.spans:
+        return [row.heads[:-1] for row in rows]
     shown: list[tuple[str, ...]] = []
     above: tuple[str, ...] = ()
     for row in rows:

@@ -33,6 +33,7 @@ interface Group {
   ends: number[]; // iterations completed at the end of each task
   quantities: string[]; // what was measured on each task: "accuracy"
   mean: PackedCurve[]; // a curve per task
+  average: PackedCurve | null; // over the tasks begun; null if they measure different things
   gaps: Gap[];
   measures: Record<string, Value | null>;
   runs: SeedRun[];
@@ -43,6 +44,7 @@ interface SeedRun {
   seed: number;
   command: string | null;
   curves: PackedCurve[]; // a curve per task
+  average: PackedCurve | null; // over the tasks begun
   gaps: Gap[];
   measures: Record<string, Value | null>;
 }
@@ -106,6 +108,7 @@ interface Verdict {
   evaluated: number | null;
   evidence: "for" | "against" | "";
   sentence: string;
+  decision: string; // in a word or two
   commands: [string | null, string | null]; // for plain SGD, and for the routine
 }
 

@@ -11,6 +11,7 @@ interface PageElements {
   "picks": HTMLElement;
   "methods": HTMLFieldSetElement;
   "tasks": HTMLFieldSetElement;
+  "panels": HTMLFieldSetElement;
   "show": HTMLFieldSetElement;
   "view": HTMLFieldSetElement;
   "status": HTMLElement;
