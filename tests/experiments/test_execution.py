@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -373,3 +375,24 @@ def test_the_command_keeps_weights_and_starts_from_them(
     result = run_tiny("er", "--start-from", wrong)
     assert result.code == 2
     assert "weights of a different network" in one_line(result.err)
+
+
+# Memory
+
+
+def test_a_finished_run_leaves_no_network_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker trains many runs, and each would add its images and its network."""
+    networks: list[weakref.ref[Any]] = []
+    original = Training.run
+
+    def run(self: Training, *args: Any) -> Any:
+        networks.append(weakref.ref(self.net))
+        return original(self, *args)
+
+    monkeypatch.setattr(Training, "run", run)
+    gc.disable()
+    try:
+        twofold.run(class_benchmark(), "er", **SHORT)
+        assert [network() for network in networks] == [None]
+    finally:
+        gc.enable()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ from twofold.experiments.runs import Run
 from twofold.experiments.start import Start
 from twofold.experiments.store import Store, Work, writing
 from twofold.experiments.summary import summarise
-from twofold.results import Progress
+from twofold.results import Progress, Result
 from twofold.training import Training
 
 OnProgress = Callable[[Progress], None]
@@ -51,6 +52,23 @@ def execute(
     checkpoint_every: seconds between two checkpoints.
     """
     keeper = WeightKeeper(config, work)
+    try:
+        result = _train(config, data, on_progress, work, checkpoint_every, keeper)
+    finally:
+        # Networks and their hooks refer to each other. Until the collector happens to come by, a
+        # worker would hold the images and passes of several runs.
+        gc.collect()
+    return Run(config, summarise(config, result), result.curves, states=keeper.kept())
+
+
+def _train(
+    config: Config,
+    data: Path | None,
+    on_progress: OnProgress,
+    work: Work | None,
+    checkpoint_every: float,
+    keeper: WeightKeeper,
+) -> Result:
     with one_thread():
         training = Training(
             _benchmark(config, data),
@@ -61,13 +79,11 @@ def execute(
             Start(config.start_from, config.start_digest).weights(),
         )
         if work is None:
-            result = training.run()
-        else:
-            check_state(training)
-            _restore(training, config, work, keeper)
-            run = config.identity()
-            result = training.run(_checkpointer(training, work.checkpoint, checkpoint_every, run))
-    return Run(config, summarise(config, result), result.curves, states=keeper.kept())
+            return training.run()
+        check_state(training)
+        _restore(training, config, work, keeper)
+        run = config.identity()
+        return training.run(_checkpointer(training, work.checkpoint, checkpoint_every, run))
 
 
 def _restore(training: Training, config: Config, work: Work, keeper: WeightKeeper) -> None:
