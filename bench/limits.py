@@ -9,9 +9,15 @@ from measuring import in_turns
 from torch import nn
 
 from twofold import Benchmark
+from twofold.models.precision import bf16_works
 
 SIZE, TIMES = 1024, 5  # of the product that shows the peak
 OPERATIONS = TIMES * 2 * SIZE**3
+
+
+def precisions() -> dict[str, torch.dtype]:
+    """Those that this processor computes in."""
+    return {"fp32": torch.float32, **({"bf16": torch.bfloat16} if bf16_works() else {})}
 
 
 def product(dtype: torch.dtype = torch.float32) -> Callable[[], None]:
@@ -27,7 +33,8 @@ def product(dtype: torch.dtype = torch.float32) -> Callable[[], None]:
 def seconds_at_peak(benchmark: Benchmark, batch_size: int, task: int) -> dict[str, float]:
     """An iteration of ER with evaluation, one thread, for each precision of the evaluation."""
     torch.set_num_threads(1)
-    times = in_turns({"fp32": product(), "bf16": product(torch.bfloat16)}, rounds=9)
+    products = {name: product(dtype) for name, dtype in precisions().items()}
+    times = in_turns(products, rounds=9)
     layers = operations(benchmark)
     # Forward, gradients of weights, gradients of inputs; of the images nobody needs the last.
     training = 2 * batch_size * (3 * sum(layers) - layers[0]) * times["fp32"]

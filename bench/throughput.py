@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
 
 import torch
-from limits import seconds_at_peak
+from limits import precisions, seconds_at_peak
 from measuring import Row, Stepper, benchmark, in_turns
 from peer import Peer
 
@@ -44,7 +44,7 @@ def _against_peer(
     with ExitStack() as stack:
         crews = {
             precision: [stack.enter_context(_worker(*arguments, precision)) for _ in range(CORES)]
-            for precision in ("fp32", "bf16")
+            for precision in precisions()
         }
         least = seconds_at_peak(benchmark(name), batch_size, task)
         peer = Peer(benchmark(name), batch_size, task, lr)
@@ -55,7 +55,7 @@ def _against_peer(
         seconds = in_turns(acts, rounds, warm_up=0 if iterations == 1 else 1)  # ten seconds each
     title_of_row = f"{title} ER with evaluation in task {task}, {CORES} workers / eager PyTorch"
     rows = []
-    for precision, end, target in zip(crews, ("", ", bf16"), targets, strict=True):
+    for precision, end, target in zip(crews, ("", ", bf16"), targets, strict=False):
         ratio = CORES * seconds["peer"] / seconds[precision]
         limit = CORES * seconds["peer"] / (iterations * least[precision])
         note = f"matrix products alone, at the peak: {limit:.2f}"

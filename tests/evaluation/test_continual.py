@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.benchmarks import class_benchmark, domain_benchmark
+from helpers.precision import needs_bf16
 from torch import nn
 
 from twofold import Benchmark, run
@@ -168,6 +169,7 @@ def test_an_audit_that_finds_nothing_leaves_the_margin():
     assert audit == Audit(evaluations=1, audits=1, images=4, differences=0, margin=0.01)
 
 
+@needs_bf16
 def test_where_two_weights_are_evaluated_both_are_audited(monkeypatch):
     """They are one evaluation: an audit of every second would else see the first alone."""
     monkeypatch.setattr(predictors, "AUDIT_EVERY", 2)
@@ -215,6 +217,7 @@ def test_where_bf16_is_far_off_fp32_is_taken():
     assert evaluators[1].state() == {}  # nothing is left to audit
 
 
+@needs_bf16
 @pytest.mark.parametrize("benchmark", [class_benchmark, domain_benchmark], ids=["class", "domain"])
 def test_a_run_in_bf16_trains_alike_and_records_its_audits(benchmark):
     options = {"batch_size": 16, "iterations": 12, "eval_size": 30}
@@ -229,6 +232,7 @@ def test_a_run_in_bf16_trains_alike_and_records_its_audits(benchmark):
     assert "audit" not in default.summary
 
 
+@needs_bf16
 def test_what_audits_have_found_survives_a_checkpoint(tmp_path):
     def training() -> Training:
         settings = Settings(lr=0.05, batch_size=10, seed=0, iterations=6, eval_precision="bf16")
@@ -254,6 +258,7 @@ def timed(monkeypatch, fp32: float, bf16: float) -> None:
     monkeypatch.setattr(continual, "times", lambda *_: {"fp32": fp32, "bf16": bf16})
 
 
+@needs_bf16
 @pytest.mark.parametrize(("fp32", "bf16", "chosen"), [(1, 4, "fp32"), (2, 1, "bf16")])
 def test_auto_takes_the_faster_precision_and_records_it(fp32, bf16, chosen, monkeypatch):
     timed(monkeypatch, fp32, bf16)
@@ -274,6 +279,19 @@ def test_auto_takes_fp32_where_bf16_is_wrong(monkeypatch):
     assert wrong.summary["precision"] == {"precision": "fp32", "seconds": {}}
 
 
+@pytest.mark.parametrize("precision", ["bf16", "auto"])
+def test_fp32_is_taken_where_the_processor_cannot_compute_in_bf16(precision, monkeypatch):
+    monkeypatch.setattr(predictors, "bf16_works", lambda: False)
+    options = {"iterations": 3, "batch_size": 20}
+    default = run(hard_benchmark(), "er", **options)
+    other = run(hard_benchmark(), "er", **options, eval_precision=precision)
+    chosen = {"precision": "fp32", "seconds": {}} if precision == "auto" else None
+    assert (other.summary.get("precision"), other.summary.get("audit")) == (chosen, None)
+    for name in default.columns:
+        np.testing.assert_array_equal(other.columns[name], default.columns[name], err_msg=name)
+
+
+@needs_bf16
 def test_predictions_that_differ_are_not_timed():
     net = initialised(hard_benchmark(), 0, torch.device("cpu"))
     x = hard_benchmark().test.images[:50]
@@ -283,6 +301,7 @@ def test_predictions_that_differ_are_not_timed():
     assert predictors.times(quick, lambda x, scores, _: 1 - sure(x, scores), x) == {}
 
 
+@needs_bf16
 def test_a_run_keeps_its_precision_on_another_processor(tmp_path, monkeypatch):
     timed(monkeypatch, 2, 1)
     benchmark, options = hard_benchmark(), {"eval_precision": "auto", "iterations": 5}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.precision import needs_bf16
 from helpers.watching import TESTS, everything, images, measured, network, train, watched
 from torch import nn
 from torch.nn.functional import cross_entropy
@@ -117,6 +118,7 @@ def test_a_compiled_model_is_evaluated_by_its_original_module():
     assert runs[0].avg == runs[1].avg == runs[2].avg
 
 
+@needs_bf16
 def test_under_autocast_the_model_is_evaluated_in_its_precision_and_trains_the_same():
     ends = []
     for watch in (None, watched()):

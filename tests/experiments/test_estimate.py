@@ -169,6 +169,7 @@ def test_a_slow_precision_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -
         return 1e-3 if dtype == torch.float32 else 4.1e-3
 
     monkeypatch.setattr(estimate, "evaluation_seconds", seconds)
+    monkeypatch.setattr(estimate, "bf16_works", lambda: True)
     asked = [
         configure("rotated-mnist", method, eval_precision=precision)
         for method, precision in (("er", "bf16"), ("er+gem", "bf16"), ("er", "auto"))
@@ -178,3 +179,26 @@ def test_a_slow_precision_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -
         "--eval-precision auto takes the faster one"
     ]
     assert estimate.slow_precision(asked[2:], None) == []
+
+
+def test_where_bf16_does_not_work_estimates_are_of_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+    def seconds(net: Any, image: Any, dtype: torch.dtype, tokens: bool) -> float:
+        assert dtype == torch.float32
+        return 1e-3
+
+    monkeypatch.setattr(estimate, "evaluation_seconds", seconds)
+    monkeypatch.setattr(estimate, "bf16_works", lambda: False)
+    net = FlatModel(nn.Sequential(nn.Flatten(), nn.Linear(49, 2)))
+    monkeypatch.setattr(estimate, "TIMED", 0.001)
+    for precision in ("fp32", "bf16", "auto"):
+        assert estimate.calibrate(net, (1, 7, 7), precision).evaluated == 1e-3
+    asked = [
+        configure(benchmark, "er", eval_precision=precision)
+        for benchmark in ("rotated-mnist", "split-cifar100")
+        for precision in ("bf16", "auto")
+    ]
+    assert estimate.slow_precision(asked, None) == [
+        "bf16 does not work on this processor, so evaluation takes fp32; "
+        "the predictions are the same"
+    ]
+    assert estimate.slow_precision([asked[1]], None) == []

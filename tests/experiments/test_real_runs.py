@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.commandline import Outcome
+from helpers.precision import needs_bf16
 
 import twofold
 from twofold.benchmarks import Benchmark, Recipe
@@ -152,6 +153,7 @@ def test_online_is_one_pass(benchmark: str, batch_size: int, iterations: int, bu
         assert {training.course.iterations(len(task.train)) for task in made.tasks} == {expected}
 
 
+@needs_bf16
 @pytest.mark.real_data
 def test_bf16_evaluation_is_exact_in_mid_training(build: Build) -> None:
     """On images of the first task: at the first evaluation, which is audited, and at the second."""

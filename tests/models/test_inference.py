@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 from helpers.networks import Branching, after_training
+from helpers.precision import needs_bf16
 from torch import nn
 from torch.nn import functional as F
 
@@ -92,7 +93,11 @@ def test_what_is_called_twice_is_not_folded(calls):
     torch.testing.assert_close(inference(x), logits(net, x), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float32, pytest.param(torch.bfloat16, marks=needs_bf16)],
+    ids=["fp32", "bf16"],
+)
 @pytest.mark.parametrize("layer", ["norm", "relu", "linear"])
 def test_inputs_can_be_handed_over_by_name(layer, dtype):
     net, x = after_training(Keyword(layer)), torch.randn(10, 3, 32, 32)
@@ -116,6 +121,7 @@ def test_it_follows_the_weights_and_the_statistics():
     torch.testing.assert_close(inference(x), logits(net, x), rtol=1e-4, atol=1e-5)
 
 
+@needs_bf16
 def test_the_network_itself_is_left_alone():
     net = after_training(reduced_resnet18())
     before = copy.deepcopy(net.module.state_dict())
@@ -147,6 +153,7 @@ class Repeated(nn.Module):
         return self.linear(torch.relu(self.linear(x.flatten(1))))
 
 
+@needs_bf16
 @pytest.mark.parametrize("make", [reduced_resnet18, Branching, Repeated], ids=lambda m: m.__name__)
 def test_bf16_is_near(make):
     net, x = after_training(make()), torch.randn(50, 3, 32, 32)
@@ -157,6 +164,7 @@ def test_bf16_is_near(make):
     assert 0 < (quick - exact).abs().max() < 0.05 * exact.abs().max()
 
 
+@needs_bf16
 def test_the_last_layer_is_not_rounded():
     """In bf16, logits of one size are multiples of 1/256 of it; these are not."""
     torch.manual_seed(0)

@@ -18,6 +18,7 @@ from torch import Tensor
 from twofold.choices import Precision
 from twofold.models import FlatModel, View
 from twofold.models.inference import ChangedError, Inference
+from twofold.models.precision import bf16_works
 from twofold.models.task_ids import chunks
 
 Scores = Callable[[Tensor], Tensor]  # from logits to scores; the largest is the prediction
@@ -167,8 +168,10 @@ def confirmed(net: View, sample: Tensor) -> Predictor:
 def rounded(net: View, sample: Tensor, sure: Predictor) -> Checked | None:
     """Return a predictor in bf16 that leaves close images to a sure predictor.
 
-    It is None for a network that cannot be computed in bf16.
+    It is None for a network that cannot be computed in bf16, and on a processor that cannot.
     """
+    if net.device.type == "cpu" and not bf16_works():
+        return None
     dtype = torch.bfloat16
     # A misread network is wrong in fp32 as well, where rounding errors hide less.
     followed = not net.keeps_state and not net.told

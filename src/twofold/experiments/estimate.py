@@ -30,6 +30,7 @@ from twofold.gradients import objective_gradient
 from twofold.memories.reading import memory_of
 from twofold.models import FlatModel
 from twofold.models.inference import Inference
+from twofold.models.precision import bf16_works
 from twofold.objectives.base import Objective, Term, cross_entropy
 from twofold.routines import Needs, Routine
 from twofold.routines.base import needs_of
@@ -42,6 +43,9 @@ DTYPES: dict[Precision, tuple[torch.dtype, ...]] = {
     "auto": (torch.float32, torch.bfloat16),
 }
 CHECKED = 0.6  # the share of images in which `exact-min` looks for a new minimum; it depends on MIN
+NO_BF16 = (
+    "bf16 does not work on this processor, so evaluation takes fp32; the predictions are the same"
+)
 NOTICEABLE = 1.05  # a slowdown; less is noise
 TIMED = 0.3  # the least number of seconds of each measurement
 
@@ -150,7 +154,8 @@ def calibrate(
 
     with one_thread():
         short, long = (_seconds(train, _random(count, image, tokens)) for count in (small, large))
-        evaluated = min(evaluation_seconds(net, image, one, tokens) for one in DTYPES[precision])
+        dtypes = DTYPES[precision if bf16_works() else "fp32"]
+        evaluated = min(evaluation_seconds(net, image, one, tokens) for one in dtypes)
     an_image = max(0.0, (long - short) / (large - small))
     return Speed(max(0.0, short - small * an_image), an_image, evaluated)
 
@@ -229,9 +234,14 @@ class Estimator:
 
 
 def slow_precision(configs: Iterable[Config], data: Path | None) -> list[str]:
-    """Return a line for each benchmark whose runs ask for bf16 and are slower in it."""
+    """Return a line for each benchmark whose runs ask for bf16 and are slower in it.
+
+    It is one line for all of them where the processor cannot compute in bf16.
+    """
     estimator, lines = Estimator(data), []
     requests = {each.benchmark: each for each in configs if each.eval_precision == "bf16"}
+    if not bf16_works() and any(each.device == "cpu" for each in requests.values()):
+        return [NO_BF16]
     for config in requests.values():
         ratio = estimator.slowdown(config)
         if ratio > NOTICEABLE:

@@ -86,6 +86,15 @@ class Layer:
             weight.addmm_(C, U[:, :-1], alpha=-1)
             bias.addmm_(C, U[:, -1:], alpha=-1)
 
+    def multiply(self, vector: Tensor, P: Tensor, result: Tensor) -> None:
+        """Write G P, for the layer's part G of a vector, into the layer's part of a result."""
+        (weight, bias), (to_weight, to_bias) = self._parts(vector), self._parts(result)
+        if bias is None or to_bias is None:
+            torch.mm(weight, P, out=to_weight)
+        else:
+            torch.mm(weight, P[:-1, :-1], out=to_weight).addmm_(bias, P[-1:, :-1])
+            torch.mm(weight, P[:-1, -1:], out=to_bias).add_(bias * P[-1, -1])
+
     def _parts(self, vector: Tensor) -> tuple[Tensor, Tensor | None]:
         weight = vector[self.weight].view(self.outputs, -1)
         return weight, None if self.bias is None else vector[self.bias].view(self.outputs, 1)

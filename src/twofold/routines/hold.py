@@ -102,15 +102,15 @@ class Hold(Routine, name="hold"):
         if not self._directions or (step.iteration - 1) % self.every == 0:
             self._renew(step.net, step.memory(self.examples))
         step.mark(projected=1.0)
-        old = step.old_weight * step.old
-        new = g - old
-        direction = torch.add(old, new, alpha=self.gain)
+        new = torch.add(g, step.old, alpha=-step.old_weight)
+        direction = torch.add(g, new, alpha=self.gain - 1)  # gain g_n + g_o
         for k, U in self._directions.items():
             layer, strong, weak = self._layers[k], self._strong[k], self._weak[k]
-            held = layer.along(new, U) * (self.gain * strong)
+            held = layer.along(new, U).mul_(self.gain * strong)
             count = weak.shape[-1]
             if count:
-                held[:, -count:] += layer.along(old, U[..., -count:, :]) * weak
+                along_old = layer.along(step.old, U[..., -count:, :])
+                held[:, -count:].addcmul_(along_old, step.old_weight * weak)
             layer.subtract(direction, held, U)
         return direction
 

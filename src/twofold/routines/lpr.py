@@ -27,7 +27,7 @@ from twofold.benchmarks import Batch
 from twofold.component import require
 from twofold.cost import Load
 from twofold.models.flat import FlatModel
-from twofold.models.layers import CHUNK, Inputs, layers, watching
+from twofold.models.layers import CHUNK, Inputs, Layer, layers, watching
 from twofold.models.task_ids import chunks
 from twofold.routines.base import Needs, Routine, Step
 
@@ -66,8 +66,7 @@ class Lpr(Routine, name="lpr"):
         step.mark(projected=1.0)
         direction = g.clone()
         for k, inverse in self._inverses.items():
-            layer = self._layers[k]
-            layer.put(direction, _product(layer.part(direction), inverse))
+            _precondition(self._layers[k], g, direction, inverse)
         return direction
 
     def cost(self, task: int) -> Load:
@@ -99,13 +98,20 @@ def _inverse(inputs: Inputs, omega: float) -> Tensor:
     A = math.sqrt(omega / inputs.count) * torch.cat(inputs.rows)
     L = torch.linalg.cholesky_ex(torch.eye(len(A), device=A.device) + A @ A.T).L
     V = torch.linalg.solve_triangular(L, A, upper=False)
-    return torch.where(torch.isfinite(V).all(), V, 0)
+    V = torch.where(torch.isfinite(V).all(), V, 0)
+    if 2 * len(V) < V.shape[1]:  # otherwise one product with P^-1 takes less than two with V
+        return V
+    return torch.eye(V.shape[1], device=V.device).addmm_(V.T, V, alpha=-1)
 
 
-def _product(G: Tensor, inverse: Tensor) -> Tensor:
-    """Return G P^-1, given P^-1, one P^-1 per row (for batch norm, per channel), or V."""
+def _precondition(layer: Layer, g: Tensor, direction: Tensor, inverse: Tensor) -> None:
+    """Replace G by G P^-1 in the layer's part of the direction, which is a copy of g.
+
+    inverse: P^-1, one P^-1 per row (for batch norm, per channel), or V.
+    """
     if inverse.dim() == 3:
-        return (G[:, None] @ inverse)[:, 0]
-    if len(inverse) < inverse.shape[1]:
-        return torch.addmm(G, G @ inverse.T, inverse, alpha=-1)
-    return G @ inverse
+        layer.put(direction, (layer.part(g)[:, None] @ inverse)[:, 0])
+    elif len(inverse) < inverse.shape[1]:
+        layer.subtract(direction, layer.along(g, inverse), inverse)
+    else:
+        layer.multiply(g, inverse, direction)
