@@ -13,7 +13,9 @@ from twofold import Benchmark
 from twofold.diagnosis import Diagnosis
 from twofold.models import FlatModel
 
-COLUMNS = ["old_cosine", "old_predicted", "old_change", "old_curvature"]
+COLUMNS = [
+    *("old_cosine", "old_direct", "old_predicted", "old_second", "old_change", "old_curvature")
+]
 
 
 def dropping() -> Benchmark:
@@ -41,7 +43,8 @@ def test_a_diagnosed_run_is_bitwise_the_same(method, made):
         trained(method, benchmark=made(), diagnose=each) for each in (False, True)
     )
     assert torch.equal(plain.net.values, diagnosed.net.values)
-    assert {*other.curves} == {*one.curves, *COLUMNS}
+    statistics = ["old_statistics"] * bool(plain.net.buffers())
+    assert {*other.curves} == {*one.curves, *COLUMNS, *statistics}
     for name, column in one.curves.items():
         np.testing.assert_array_equal(column, other.curves[name])
 
