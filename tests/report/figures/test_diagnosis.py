@@ -7,9 +7,10 @@ import pytest
 from helpers.figures import BLACK, BLUE, curves, legend, note, stored, two_tasks
 from matplotlib.colors import to_hex
 
-from twofold import Run, UserError
+from twofold import Run, Store, UserError
 from twofold.drawing.style import DIM, VERMILLION
-from twofold.report.figures import find_kind
+from twofold.experiments.export import export
+from twofold.report.figures import find_kind, save_figure
 from twofold.report.figures.diagnosis import COSINE, LINES, STATISTICS, diagnosis_figure
 
 LENGTH = 6  # of a task
@@ -86,6 +87,17 @@ def test_the_statistics_of_batch_norm_have_a_line_if_all_runs_have_them():
 def test_options_out_of_range_are_refused(options, message):
     with pytest.raises(UserError, match=message):
         diagnosis_figure([diagnosed("er")], **options)
+
+
+def test_an_archive_keeps_what_the_figure_shows(tmp_path):
+    runs = [diagnosed("er", old_statistics=0.7), diagnosed("er+gem", old_statistics=0.2)]
+    stored(runs, tmp_path / "runs")
+    export(Store(tmp_path / "runs").folders(), tmp_path / "archive")
+    pictures = [tmp_path / "full.png", tmp_path / "archived.png"]
+    for picture, folder in zip(pictures, ("runs", "archive"), strict=True):
+        shown = find_kind("diagnosis").choose(Store(tmp_path / folder).runs(), "rotated-mnist")
+        save_figure(diagnosis_figure(shown.runs), picture)
+    assert pictures[0].read_bytes() == pictures[1].read_bytes()
 
 
 def test_runs_without_a_diagnosis_are_answered_with_the_command(tmp_path, twofold):

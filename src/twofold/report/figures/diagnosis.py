@@ -89,13 +89,14 @@ def diagnosis_figure(
             _draw(lower, _after_switch(group, COSINE, task, zoom), {"color": DIM})
             for axes in (upper, lower):
                 axes.axhline(0, color=PALE, linewidth=0.5, zorder=0)
-                axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+                axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 5, 10]))
+            lower.set_xlabel("iterations after the switch")
         panels[0, 0].set_ylabel("change of the old loss,\ncumulated")
         panels[1, 0].set_ylabel("cosine of\ng and grad L")
         drawn.align_ylabels(panels[:, 0])
-        panels[1, len(groups) // 2].set_xlabel(f"iterations after the switch to task {task}")
         add_legend(drawn, {name: _short(style) for name, style in lines.values()})
-        add_note(drawn, [NOTE, *training_notes(groups, names)])
+        below = f"{NOTE} The switch is that to task {task}."
+        add_note(drawn, [below, *training_notes(groups, names)])
     return drawn
 
 
