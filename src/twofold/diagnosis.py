@@ -4,7 +4,12 @@ For the loss L of old data with the gradient g_old = grad L(w), and a step s to 
 
     L(w + s) - L(w)  =  <g_old, s>  +  1/2 s' H s  +  ...
 
-A constraint such as GEM's sees the first term only.
+A constraint such as GEM's sees the first term only. H is the mean Hessian between w and w + s:
+H s is the difference of the gradients at both ends. The Hessian at w alone would miss that units of
+a ReLU switch on or off along the way.
+
+L is the loss in evaluation mode, as accuracies are: batch norm uses its running statistics, those
+of before the iteration. They move as well, and what this changes is recorded apart.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ class Before:
 
     batch: Batch
     weights: Tensor
+    buffers: list[Tensor]
     loss: Tensor
     gradient: Tensor
 
@@ -47,34 +53,53 @@ class Diagnosis:
         past = np.concatenate([each.train for each in tasks.values()])
         random = stream(self._seed, "diagnosis", task, iteration)
         batch = self._benchmark.train.batch(sample(past, EXAMPLES, random))
-        return Before(batch, self._net.values.clone(), *self._old(batch))
+        weights, buffers = self._net.values.clone(), [b.clone() for b in self._net.buffers()]
+        return Before(batch, weights, buffers, *self._old(batch))
 
-    def cosine(self, before: Before | None, g: Tensor) -> dict[str, Tensor]:
-        """Return the cosine of the objective's gradient with the old loss's."""
+    def direction(
+        self, before: Before | None, g: Tensor, direction: Tensor, lr: float
+    ) -> dict[str, Tensor]:
+        """Return the cosine of the objective's gradient g with the old loss's, and what the
+        routines' direction would change to first order in a step without momentum.
+        """
         if before is None:
             return {}
-        return {"old_cosine": torch.cosine_similarity(g, before.gradient, dim=0)}
+        return {
+            "old_cosine": torch.cosine_similarity(g, before.gradient, dim=0),
+            "old_direct": -lr * (before.gradient @ direction),
+        }
 
     def after(self, before: Before | None) -> dict[str, Tensor]:
         """Return the predicted and the actual change of the old loss, and its mean curvature."""
         if before is None:
             return {}
-        s = self._net.values - before.weights
-        loss, gradient = self._old(before.batch)
-        return {
+        net = self._net
+        s = net.values - before.weights
+        with net.using(net.values, before.buffers):
+            loss, gradient = self._old(before.batch)
+        bend = (gradient - before.gradient) @ s
+        found = {
             "old_predicted": before.gradient @ s,
+            "old_second": bend / 2,
             "old_change": loss - before.loss,
-            "old_curvature": (gradient - before.gradient) @ s / (s @ s),
+            "old_curvature": bend / (s @ s),
         }
+        if before.buffers:
+            with torch.no_grad():
+                found["old_statistics"] = self._loss(before.batch) - loss
+        return found
 
     def _old(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return loss and gradient in evaluation mode: nothing is drawn, no statistic moves."""
-        net = self._net
-        net.gradient.zero_()
-        net.module.eval()
+        """Return the old loss and its gradient at the present weights."""
+        self._net.gradient.zero_()
+        loss = self._loss(batch)
+        loss.backward()
+        return loss.detach(), self._net.gradient.clone()
+
+    def _loss(self, batch: Batch) -> Tensor:
+        """Return the old loss in evaluation mode: nothing is drawn, no statistic moves."""
+        self._net.module.eval()
         try:
-            loss = cross_entropy(batch.y)(net(batch.x, batch.tasks))
-            loss.backward()
+            return cross_entropy(batch.y)(self._net(batch.x, batch.tasks))
         finally:
-            net.module.train()
-        return loss.detach(), net.gradient.clone()
+            self._net.module.train()

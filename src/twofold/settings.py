@@ -186,8 +186,8 @@ class Settings:
     # The stored columns differ, so a diagnosed run has an identity of its own.
     diagnose: bool = option(
         False,
-        help="also log what each step does to the loss on old training images: old_cosine, "
-        "old_predicted, old_change, old_curvature (docs/routines.md)",
+        help="also log what each step does to the loss on old training images: old_predicted, "
+        "old_second, old_change, ... (docs/routines.md)",
         group=EVALUATION,
     )
 

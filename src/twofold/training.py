@@ -288,12 +288,12 @@ class Training:
             step.memory = functools.partial(self.sampler.remembered, step.random())
         if Needs.CURRENT in self.needs:
             step.stored = functools.partial(self.sampler.remembered, step.random())
-        if self.diagnosis:
-            step.log.update(self.diagnosis.cosine(before, g))
         # 4. Projection, or any other change of the direction and the step by the routines.
         direction = self.chain.direct(step)
         lr = self.chain.step_size(self.lr, step)
         momentum = self.chain.momentum(self.momentum, step)
+        if self.diagnosis:
+            step.log.update(self.diagnosis.direction(before, g, direction, lr))
         # 5. Update: SGD with momentum, which averages projected gradients; or another optimiser.
         self.update.step(direction, g, lr, momentum)
         self.storing.see(task, draw.new)

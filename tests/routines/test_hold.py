@@ -189,6 +189,9 @@ def test_a_network_that_diverged_is_left_alone():
     [
         ("er+hold(omega=-1)", "hold's omega must be at least 0, not -1"),
         ("er+hold(omega=nan)", "omega must be a finite number, not 'nan'"),
+        ("er+hold(omega=1e39)", "hold's omega must be at most 1,000,000,000, not 1e+39"),
+        ("er+hold(damping=1e10)", "hold's damping must be at most 1,000,000,000, not 1e+10"),
+        ("er+hold(damping=inf)", "damping must be a finite number, not 'inf'"),
         ("er+hold(omega=much)", "omega must be a finite number, not 'much'"),
         ("er+hold(gain=0)", "hold's gain must be above 0, not 0"),
         ("er+hold(damping=-0.1)", "hold's damping must be at least 0, not -0.1"),

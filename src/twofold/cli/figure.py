@@ -30,7 +30,12 @@ def add(commands: Any) -> None:
     add("kind", metavar="FIGURE", help="what to draw, such as gap; see below")
     add("benchmark", metavar="BENCHMARK", help="such as rotated-mnist")
     add("-h", "--help", action=Help, listed=_listed)
-    add("--task", type=_task, metavar="N", help="whose accuracy: a number (1) or mean")
+    add(
+        "--task",
+        type=_task,
+        metavar="N",
+        help="whose accuracy: a number (1) or mean; diagnosis: which begins (2)",
+    )
     add("--zoom", type=whole, metavar="N", help="iterations after a switch in the zooms (50)")
     label = "what to call a method; may be repeated"
     add("--label", action="append", metavar="METHOD=TEXT", help=label)

@@ -53,7 +53,10 @@ ATTEMPTS = 5  # to read files that a different process is replacing
 
 # The columns that tables, measures, figures and the page read, and how much longer a projection
 # made the step (`norm_ratio`). All rows are kept, and no value is rounded.
-FIRST = ("iteration", "task", "projected", "norm_ratio")
+FIRST = (
+    *("iteration", "task", "projected", "norm_ratio"),
+    *("old_cosine", "old_direct", "old_predicted", "old_second", "old_change", "old_statistics"),
+)
 KEPT = re.compile(rf"{'|'.join(FIRST)}|(raw_)?(accuracy|lowest)_\d+")
 
 

@@ -34,6 +34,7 @@ from twofold.models.task_ids import chunks
 from twofold.routines.base import Needs, Routine, Step
 
 LEAST = 0.1  # old data are not damped where less than this share would be held
+LARGEST = 10**9  # of a strength: nothing more is held, and single precision would overflow later
 ROWS = 20_000  # of Z in a layer: enough for a second moment, and a convolution has many per image
 
 
@@ -61,9 +62,13 @@ class Hold(Routine, name="hold"):
     context = ("_layers",)
 
     def __post_init__(self) -> None:
-        require(self.omega >= 0, f"hold's omega must be at least 0, not {self.omega}")
+        for name in ("omega", "damping"):
+            value = getattr(self, name)
+            require(value >= 0, f"hold's {name} must be at least 0, not {value}")
+            require(
+                value <= LARGEST, f"hold's {name} must be at most {LARGEST:,.0f}, not {value:g}"
+            )
         require(self.gain > 0, f"hold's gain must be above 0, not {self.gain}")
-        require(self.damping >= 0, f"hold's damping must be at least 0, not {self.damping}")
         require(
             0 < self.share <= 1, f"hold's share must be above 0 and at most 1, not {self.share}"
         )

@@ -31,6 +31,8 @@ from twofold.models.layers import CHUNK, Inputs, Layer, layers, watching
 from twofold.models.task_ids import chunks
 from twofold.routines.base import Needs, Routine, Step
 
+LARGEST = 100_000  # of omega: beyond it, P loses its identity matrix to single precision
+
 
 @dataclass
 class Lpr(Routine, name="lpr"):
@@ -51,6 +53,9 @@ class Lpr(Routine, name="lpr"):
 
     def __post_init__(self) -> None:
         require(self.omega > 0, f"lpr's omega must be above 0, not {self.omega}")
+        require(
+            self.omega <= LARGEST, f"lpr's omega must be at most {LARGEST:,}, not {self.omega:g}"
+        )
         require(self.every > 0, f"lpr's every must be above 0, not {self.every}")
         require(self.examples > 0, f"lpr's examples must be above 0, not {self.examples}")
 

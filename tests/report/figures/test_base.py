@@ -30,6 +30,7 @@ def test_a_users_figure_registers_itself(tmp_path, capsys):
             "gap",
             "compare",
             "front",
+            "diagnosis",
             "joint",
             "gamma",
             "projection-rule",

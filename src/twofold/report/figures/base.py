@@ -47,6 +47,7 @@ class Kind:
     pick: Pick
     any_method: bool  # then `pick` is only what it shows if none are named
     drawing: Drawing
+    words: tuple[str, ...] = ()  # further words of the command that trains its runs
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -103,7 +104,8 @@ class Kind:
 
     def command(self, benchmark: str, mode: str, profile: str) -> str:
         """Return the command that trains the runs."""
-        return run_command(self.methods, benchmark, mode, profile)
+        command = run_command(self.methods, benchmark, mode, profile)
+        return " ".join([command, *self.words])
 
 
 D = TypeVar("D", bound=Drawing)
@@ -113,15 +115,24 @@ _PREFERRED: dict[str, list[str]] = {}
 
 
 def figure(
-    name: str, about: str, methods: Sequence[str], pick: Pick, any_method: bool = False
+    name: str,
+    about: str,
+    methods: Sequence[str],
+    pick: Pick,
+    any_method: bool = False,
+    command: Sequence[str] = (),
 ) -> Callable[[D], D]:
     """Register the function that draws a figure. Its keywords are the figure's options.
 
     Unless it can show any method, it gets only the runs that `pick` picks.
+
+    command: further words of the command that trains its runs.
     """
 
     def register(draw: D) -> D:
-        kind = KINDS[name] = Kind(name, about, tuple(methods), pick, any_method, draw)
+        kind = KINDS[name] = Kind(
+            name, about, tuple(methods), pick, any_method, draw, tuple(command)
+        )
 
         @wraps(draw)
         def draw_picked(runs: Sequence[Run], /, *args: Any, **options: Any) -> Figure:

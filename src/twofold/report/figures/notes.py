@@ -19,11 +19,23 @@ def notes(groups: Sequence[Group], labels: Mapping[str, str]) -> list[str]:
 
     labels: what methods are called.
     """
+    return [
+        *training_notes(groups, labels, "min"),
+        *_remarks(groups, labels, lambda less: less.schedule and f"{less.schedule} only: {MISSED}"),
+    ]
+
+
+def training_notes(
+    groups: Sequence[Group], labels: Mapping[str, str], metric: str = ""
+) -> list[str]:
+    """Return the notes that do not depend on when the model was evaluated.
+
+    metric: what is shown, unless it does not depend on the evaluation at all.
+    """
     seeds = {labels[group.config.method]: len(group.seeds) for group in groups}
     return [
         f"{_setting(groups, labels)}: {seed_words(seeds)}",
-        *_remarks(groups, labels, lambda less: ", ".join(less.remarks("min"))),
-        *_remarks(groups, labels, lambda less: less.schedule and f"{less.schedule} only: {MISSED}"),
+        *_remarks(groups, labels, lambda less: ", ".join(less.remarks(metric))),
     ]
 
 
