@@ -20,6 +20,7 @@ from twofold.experiments import checkpoints, weights
 from twofold.experiments.config import Config, own_benchmarks
 from twofold.experiments.digests import check_unchanged
 from twofold.experiments.files import own_folder
+from twofold.experiments.live import Live
 from twofold.experiments.runs import Run
 from twofold.experiments.start import Start
 from twofold.experiments.store import Store, Work, writing
@@ -31,6 +32,7 @@ OnProgress = Callable[[Progress], None]
 State = dict[str, Tensor]  # of a network
 
 CHECKPOINT_EVERY = 30.0  # seconds
+NOBODY = Live()
 BUSY_PAUSE = 1.0  # seconds before asking again for a run that a different process has claimed
 
 
@@ -44,11 +46,13 @@ def execute(
     on_progress: OnProgress = nothing,
     work: Work | None = None,
     checkpoint_every: float = CHECKPOINT_EVERY,
+    live: Live = NOBODY,
 ) -> Run:
     """Train the run that a configuration describes, on one thread.
 
     work: the place of its checkpoints. If there is one, the run continues from it.
     checkpoint_every: seconds between two checkpoints.
+    live: the sinks that receive its curves meanwhile.
     """
     keeper = WeightKeeper(config, work)
     with one_thread():
@@ -60,14 +64,23 @@ def execute(
             keeper.keep if config.keep_weights != "none" else None,
             Start(config.start_from, config.start_digest).weights(),
         )
-        if work is None:
-            result = training.run()
-        else:
+        steps: list[Callable[[], None]] = []  # after every iteration
+        if work is not None:
             check_state(training)
             _restore(training, config, work, keeper)
             run = config.identity()
-            result = training.run(_checkpointer(training, work.checkpoint, checkpoint_every, run))
+            steps.append(_checkpointer(training, work.checkpoint, checkpoint_every, run))
+        with live.watching(config, training.curves) as send:
+            result = training.run(_in_turn([*steps, send]))
     return Run(config, summarise(config, result), result.curves, states=keeper.kept())
+
+
+def _in_turn(steps: list[Callable[[], None]]) -> Callable[[], None]:
+    def take() -> None:
+        for step in steps:
+            step()
+
+    return take
 
 
 def _restore(training: Training, config: Config, work: Work, keeper: WeightKeeper) -> None:
@@ -176,6 +189,7 @@ class Finished:
     summary: dict[str, Any]
     folder: Path
     restarted: str = ""  # why it was trained anew although it had a checkpoint
+    watched: bool = False  # whether it was trained where all sinks could receive its curves
 
 
 @dataclass(frozen=True)
@@ -189,6 +203,7 @@ def run_in_store(
     data: Path | None,
     on_progress: OnProgress = nothing,
     checkpoint_every: float = CHECKPOINT_EVERY,
+    live: Live = NOBODY,
 ) -> Finished | Busy:
     """Train a run unless it is complete or claimed. All engines call this function."""
     for plugin in config.plugins:
@@ -201,10 +216,10 @@ def run_in_store(
         if folder is not None:
             work.clear()
             return Finished("there", Run.load(folder).summary, folder)
-        trained = execute(config, data, on_progress, work, checkpoint_every)
+        trained = execute(config, data, on_progress, work, checkpoint_every, live)
         folder = store.save(trained)
         work.clear()
-    return Finished("trained", Run.load(folder).summary, folder, work.refused)
+    return Finished("trained", Run.load(folder).summary, folder, work.refused, watched=True)
 
 
 def run_when_free(
@@ -213,10 +228,11 @@ def run_when_free(
     data: Path | None,
     on_progress: OnProgress = nothing,
     checkpoint_every: float = CHECKPOINT_EVERY,
+    live: Live = NOBODY,
 ) -> Finished:
     """Train a run unless it is complete; wait while a different process trains it."""
     while True:
-        answer = run_in_store(config, store, data, on_progress, checkpoint_every)
+        answer = run_in_store(config, store, data, on_progress, checkpoint_every, live)
         if isinstance(answer, Finished):
             return answer
         time.sleep(BUSY_PAUSE)
