@@ -37,7 +37,7 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)

@@ -212,7 +212,7 @@ def test_the_real_trackio_keeps_the_rows_in_its_database(tmp_path: Path) -> None
     environment = {**os.environ, "TRACKIO_DIR": str(tmp_path)}  # it is read at the import
     environment["PYTHONPATH"] = os.pathsep.join([*sys.path, str(HELPERS.parent)])
     done = subprocess.run(
-        [sys.executable, "-c", REAL], env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", REAL], env=environment, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
