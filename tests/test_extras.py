@@ -37,7 +37,7 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -67,6 +67,8 @@ def test_commands_of_the_core_work(core, name):
             "tensorboard",
             "the option tensorboard needs tensorboard: pip install 'twofold[tensorboard]'",
         ),
+        ("trackio", "the option live needs trackio: pip install 'twofold[trackio]'"),
+        ("wandb", "the option live needs wandb: pip install 'twofold[wandb]'"),
         ("ray", "the engine ray needs ray: pip install 'twofold[ray]'"),
         ("torchjd", "a routine of TorchJD needs torchjd: pip install 'twofold[torchjd]'"),
     ],
@@ -96,8 +98,8 @@ def test_the_extras_are_those_of_pyproject():
     core = {re.split("[<>=]", line)[0] for line in PROJECT["dependencies"]}
     assert core == {"torch", "numpy", "scipy", "pyarrow", "rich", "safetensors"}
     (everything,) = PROJECT["optional-dependencies"]["all"]
-    adapters = {"lightning", "huggingface", "avalanche"}
-    assert {*re.findall(r"\w+", everything.partition("[")[2])} == declared - adapters
+    alone = {"lightning", "huggingface", "avalanche", "trackio", "wandb"}
+    assert {*re.findall(r"\w+", everything.partition("[")[2])} == declared - alone
 
 
 def test_only_missing_packages_are_named(monkeypatch):

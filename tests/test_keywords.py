@@ -33,7 +33,7 @@ def test_type_checkers_know_every_keyword(tmp_path):
     # With the project's own settings, what `make lint` has checked need not be checked again.
     own = ["--config-file", ROOT / "pyproject.toml", "--cache-dir", ROOT / ".mypy_cache"]
     command = [sys.executable, "-m", "mypy", "--no-error-summary", *own, "script.py"]
-    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     errors = [line for line in process.stdout.splitlines() if ": error: " in line]
     assert len(errors) == len(WRONG), process.stdout
     for error, expected in zip(errors, WRONG.values(), strict=True):

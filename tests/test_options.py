@@ -145,7 +145,7 @@ def test_adding_an_option_is_one_entry(tmp_path):
         env={"PYTHONPATH": str(package), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert process.returncode == 0, process.stderr
     result = json.loads(process.stdout.splitlines()[-1])

@@ -126,6 +126,6 @@ print(code_digest([Mine]))
 def test_every_process_finds_the_same_digest(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, str(tmp_path / "script.py")]
-    one, other = (subprocess.check_output(command, text=True, timeout=60) for _ in range(2))
+    one, other = (subprocess.check_output(command, text=True, timeout=600) for _ in range(2))
     assert one == other
     assert UNKNOWN not in one

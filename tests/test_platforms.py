@@ -28,7 +28,7 @@ def test_a_run_without_what_windows_lacks(tmp_path):
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     (run,) = twofold.Store(tmp_path / "runs").runs(curves=True)

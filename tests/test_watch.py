@@ -126,7 +126,7 @@ def test_in_distributed_training_rank_0_evaluates(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(DISTRIBUTED.format(folder=tmp_path))
     both = [python(script, rank) for rank in (0, 1)]
-    outs = [process.communicate(timeout=120) for process in both]
+    outs = [process.communicate(timeout=600) for process in both]
     assert [process.returncode for process in both] == [0, 0], outs
     assert "finished 0 Run(my idea on mine" in outs[0][0]
     assert "finished 1 None" in outs[1][0]

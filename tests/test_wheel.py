@@ -125,7 +125,7 @@ def test_an_installed_package_works_anywhere(kind, packages, need, tmp_path):
     assert Path(where.strip()).is_relative_to(tmp_path)
     env.twofold("run", "rotated-mnist", "er", "er+gem", *SMALL)
     assert "240 runs" in env.twofold("study", "run", "main", "--dry-run")
-    assert "er+gem" in env.twofold("table", "runs")
+    assert "er+gem" in env.twofold("table")
     missing = env.twofold("figure", "gap", "rotated-mnist", code=2)
     assert missing == "twofold: a figure needs matplotlib: pip install 'twofold[figures]'\n"
     missing = env.twofold("report", code=2)

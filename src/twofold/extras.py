@@ -12,6 +12,8 @@ EXTRAS = {  # the packages that an extra brings, by the names under which they a
     "images": ("PIL",),
     "frames": ("pandas",),
     "tensorboard": ("tensorboard",),
+    "trackio": ("trackio",),
+    "wandb": ("wandb",),
     "torchjd": ("torchjd",),
     "ray": ("ray",),
     "lightning": ("lightning",),

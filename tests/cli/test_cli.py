@@ -37,7 +37,7 @@ def test_help_loads_nothing_heavy(command: str) -> None:
             print("loaded:", {HEAVY} & set(sys.modules))
     """
     process = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=600
     )
     assert process.stdout.startswith("usage: twofold " + command), process.stdout + process.stderr
     assert process.stdout.endswith("loaded: set()\n"), process.stdout + process.stderr
@@ -51,7 +51,7 @@ def test_a_wrong_command_is_answered_without_anything_heavy() -> None:
         print("loaded:", {HEAVY} & set(sys.modules))
     """
     process = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=600
     )
     assert process.stdout == "loaded: set()\n", process.stdout + process.stderr
 
@@ -90,7 +90,7 @@ def test_a_reader_that_has_seen_enough() -> None:
     read, write = os.pipe()
     os.close(read)
     process = subprocess.run(
-        [sys.executable, "-m", "twofold", "list"], stdout=write, stderr=subprocess.PIPE, timeout=60
+        [sys.executable, "-m", "twofold", "list"], stdout=write, stderr=subprocess.PIPE, timeout=600
     )
     os.close(write)
     assert process.stderr == b""

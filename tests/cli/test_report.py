@@ -80,7 +80,7 @@ def test_an_empty_store_can_be_watched_and_ctrl_c_ends_it(tmp_path):
         port = int(re.search(r"http://127\.0\.0\.1:(\d+)/", output)[1])
         assert json.loads(ask(port, "GET", "/contents.json").text)["groups"] == []
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=600)
     finally:
         process.kill()
         process.wait()

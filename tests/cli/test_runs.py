@@ -179,11 +179,11 @@ def test_tensorboard_says_what_is_missing(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("tensorboard", reason="with TensorBoard (pip install tensorboard)")
-    from twofold.experiments.tensorboard import write_curves
+    from twofold.experiments.live import Live
 
     run = Store(small).runs()[0]
     capsys.readouterr()
-    write_curves(run, tmp_path / "board")
+    Live(tmp_path / "board").show_stored(run.folder)
     message = capsys.readouterr().err
     name = run.config.folder_name()
     assert f"{name} has no loss, loss_new, loss_old, unsolved\n" in message

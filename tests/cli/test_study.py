@@ -183,10 +183,10 @@ def test_a_part_of_the_main_table_tried_small(need: Any, tmp_path: Path) -> None
     words += ("--method", "er", "--seeds", 2, "--workers", 1, "--out", tmp_path / "out")
     words += ("--iterations", 2, "--tasks", 2, "--eval-size", 20)
     words += ("--data", data) if data else ()
-    result = process(*words, timeout=120)
+    result = process(*words, timeout=600)
     assert result.code == 0, result.err
     frame = Store(tmp_path / "out").frame()
     assert len(frame) == 2 * 2 * 2  # seeds, tasks, iterations
     assert set(frame["seed"]) == {142, 152}
-    second = process(*words, "--json", timeout=120)
+    second = process(*words, "--json", timeout=600)
     assert len(second.objects) == second.err.count("was there already") == 2

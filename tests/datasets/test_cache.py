@@ -219,7 +219,7 @@ def test_processes_at_once_decode_once(mini_folder: Path, cache_folder: Path) ->
     for process in processes:
         process.stdin.write("go\n")
         process.stdin.flush()
-    outcomes = [process.communicate(timeout=60) for process in processes]
+    outcomes = [process.communicate(timeout=600) for process in processes]
     assert all(process.returncode == 0 for process in processes), outcomes
     assert len({out for out, _ in outcomes}) == 1
     assert "".join(err for _, err in outcomes).count("decoding mini-imagenet") == 1

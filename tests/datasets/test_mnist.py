@@ -186,7 +186,7 @@ def test_processes_at_once_bring_it_once(mirror: Server, tmp_path: Path) -> None
         process.stdin.write("go\n")
         process.stdin.flush()
     for process in processes:
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
     assert [process.returncode for process in processes] == [0, 0]
     assert len(mirror.asked) == 4
     raw = tmp_path / "data" / "MNIST" / "raw"

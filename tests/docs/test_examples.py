@@ -46,7 +46,7 @@ def run_block(code: str, tmp_path: Path) -> str:
     script = tmp_path / "example.py"
     script.write_text(code)
     done = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, timeout=120, cwd=tmp_path
+        [sys.executable, script], capture_output=True, text=True, timeout=600, cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

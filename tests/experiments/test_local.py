@@ -94,7 +94,7 @@ def alive(group: int) -> list[str]:
     return [row[-1] for row in rows if int(row[0]) == group and not row[1].startswith("Z")]
 
 
-def until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
+def until(condition: Callable[[], bool], what: str, seconds: float = 600) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"waited in vain until {what}"
@@ -107,7 +107,7 @@ def interrupted(running: subprocess.Popen[str]) -> Outcome:
     They do not wait for their work, which takes minutes.
     """
     os.killpg(running.pid, signal.SIGINT)
-    out, err = running.communicate(timeout=30)
+    out, err = running.communicate(timeout=120)
     assert running.returncode == 130, err
     assert "Traceback" not in err, err
     assert "the same command continues" in one_line(err[err.rindex("twofold: ") :])

@@ -62,7 +62,7 @@ def toy_run(methods: list[str], out: Path, *more: object) -> list[str]:
     )
 
 
-def finish(words: list[str], timeout: float = 90) -> subprocess.CompletedProcess[str]:
+def finish(words: list[str], timeout: float = 600) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, timeout=timeout, env=ENVIRONMENT)
 
 
@@ -172,7 +172,7 @@ def test_two_commands_at_once_share_the_work(tmp_path):
     method = f"er+slow(seconds=0.02,diary={diary})"
     words = toy_run([method], out, "--seeds", 4, "--workers", 1)
     both = [start(words), start(words)]
-    results = [process.communicate(timeout=120) for process in both]
+    results = [process.communicate(timeout=600) for process in both]
     assert [process.returncode for process in both] == [0, 0], results
     assert len(Store(out).runs()) == 4
     lines = diary.read_text().splitlines()

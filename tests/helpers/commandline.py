@@ -100,7 +100,7 @@ def start(*args: object, **options: Any) -> subprocess.Popen[str]:
     )
 
 
-def process(*args: object, timeout: float = 60, **options: Any) -> Outcome:
+def process(*args: object, timeout: float = 600, **options: Any) -> Outcome:
     """`twofold` in a process of its own, to its end."""
     running = start(*args, **options)
     try:

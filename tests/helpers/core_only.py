@@ -62,6 +62,8 @@ def commands(plugin: str, store: str) -> dict[str, tuple[int, str]]:
         "report": ("report", store),
         "import": ("runs", "import", "curves.csv", "--runs", store),
         "tensorboard": (*run, "er", "--tensorboard", store),
+        "trackio": (*run, "er", "--live", "trackio"),
+        "wandb": (*run, "er", "--live", "wandb:gaps"),
         "ray": (*run, "er", "--engine", "ray"),
         "torchjd": (*run, "er+torchjd:UPGrad"),
     }

@@ -133,7 +133,7 @@ def call(toy: Path, tmp_path: Path) -> Callable[..., list[Outcome]]:
             env=env,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
         )
         assert process.returncode == 0, process.stderr
         return [Outcome(*each) for each in json.loads(process.stdout.splitlines()[-1])]

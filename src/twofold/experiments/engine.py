@@ -16,12 +16,14 @@ from twofold.experiments.config import Config
 from twofold.experiments.execution import (
     BUSY_PAUSE,
     CHECKPOINT_EVERY,
+    NOBODY,
     Busy,
     Finished,
     OnProgress,
     run_in_store,
 )
 from twofold.experiments.files import own_folder
+from twofold.experiments.live import Live
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, writing
 from twofold.plainfiles import replace_file
@@ -168,6 +170,7 @@ class InlineEngine:
     """
 
     checkpoint_every: float = CHECKPOINT_EVERY
+    live: Live = NOBODY
 
     def run(
         self, configs: Sequence[Config], store: Store, data: Path | None, watcher: Watcher
@@ -180,11 +183,9 @@ class InlineEngine:
                 continue
             watcher.started(index)
             on_progress = sparsely(_told(watcher, index))
-            config = configs[index]
-            ledger.answered(
-                index,
-                attempt(run_in_store, config, store, data, on_progress, self.checkpoint_every),
-            )
+            place = configs[index], store, data, on_progress
+            answer = attempt(run_in_store, *place, self.checkpoint_every, self.live)
+            ledger.answered(index, answer)
 
 
 def _told(watcher: Watcher, index: int) -> OnProgress:

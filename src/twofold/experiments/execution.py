@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import shutil
 import time
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -21,17 +22,21 @@ from twofold.experiments import checkpoints, weights
 from twofold.experiments.config import Config, own_benchmarks
 from twofold.experiments.digests import check_unchanged
 from twofold.experiments.files import own_folder
+from twofold.experiments.live import Live
 from twofold.experiments.runs import Run
 from twofold.experiments.start import Start
 from twofold.experiments.store import Store, Work, writing
 from twofold.experiments.summary import summarise
-from twofold.results import Progress, Result
+from twofold.results import Progress
 from twofold.training import Training
 
 OnProgress = Callable[[Progress], None]
 State = dict[str, Tensor]  # of a network
+P = ParamSpec("P")
+R = TypeVar("R")
 
 CHECKPOINT_EVERY = 30.0  # seconds
+NOBODY = Live()
 BUSY_PAUSE = 1.0  # seconds before asking again for a run that a different process has claimed
 
 
@@ -39,36 +44,39 @@ def nothing(progress: Progress) -> None:
     """Ignore progress."""
 
 
+def collecting(train: Callable[P, R]) -> Callable[P, R]:
+    """Free what a training leaves behind as soon as it ends.
+
+    Networks and their hooks refer to each other, so that a worker would hold the images and
+    networks of several runs until Python's collector happens to come by.
+    """
+
+    @functools.wraps(train)
+    def trained(*args: P.args, **options: P.kwargs) -> R:
+        try:
+            return train(*args, **options)
+        finally:
+            gc.collect()
+
+    return trained
+
+
+@collecting
 def execute(
     config: Config,
     data: Path | None = None,
     on_progress: OnProgress = nothing,
     work: Work | None = None,
     checkpoint_every: float = CHECKPOINT_EVERY,
+    live: Live = NOBODY,
 ) -> Run:
     """Train the run that a configuration describes, on one thread.
 
     work: the place of its checkpoints. If there is one, the run continues from it.
     checkpoint_every: seconds between two checkpoints.
+    live: the sinks that receive its curves meanwhile.
     """
     keeper = WeightKeeper(config, work)
-    try:
-        result = _train(config, data, on_progress, work, checkpoint_every, keeper)
-    finally:
-        # Networks and their hooks refer to each other. Until the collector happens to come by, a
-        # worker would hold the images and passes of several runs.
-        gc.collect()
-    return Run(config, summarise(config, result), result.curves, states=keeper.kept())
-
-
-def _train(
-    config: Config,
-    data: Path | None,
-    on_progress: OnProgress,
-    work: Work | None,
-    checkpoint_every: float,
-    keeper: WeightKeeper,
-) -> Result:
     with one_thread():
         training = Training(
             _benchmark(config, data),
@@ -78,12 +86,23 @@ def _train(
             keeper.keep if config.keep_weights != "none" else None,
             Start(config.start_from, config.start_digest).weights(),
         )
-        if work is None:
-            return training.run()
-        check_state(training)
-        _restore(training, config, work, keeper)
-        run = config.identity()
-        return training.run(_checkpointer(training, work.checkpoint, checkpoint_every, run))
+        steps: list[Callable[[], None]] = []  # after every iteration
+        if work is not None:
+            check_state(training)
+            _restore(training, config, work, keeper)
+            run = config.identity()
+            steps.append(_checkpointer(training, work.checkpoint, checkpoint_every, run))
+        with live.watching(config, training.curves) as send:
+            result = training.run(_in_turn([*steps, send]))
+    return Run(config, summarise(config, result), result.curves, states=keeper.kept())
+
+
+def _in_turn(steps: list[Callable[[], None]]) -> Callable[[], None]:
+    def take() -> None:
+        for step in steps:
+            step()
+
+    return take
 
 
 def _restore(training: Training, config: Config, work: Work, keeper: WeightKeeper) -> None:
@@ -192,6 +211,7 @@ class Finished:
     summary: dict[str, Any]
     folder: Path
     restarted: str = ""  # why it was trained anew although it had a checkpoint
+    watched: bool = False  # whether it was trained where all sinks could receive its curves
 
 
 @dataclass(frozen=True)
@@ -205,6 +225,7 @@ def run_in_store(
     data: Path | None,
     on_progress: OnProgress = nothing,
     checkpoint_every: float = CHECKPOINT_EVERY,
+    live: Live = NOBODY,
 ) -> Finished | Busy:
     """Train a run unless it is complete or claimed. All engines call this function."""
     for plugin in config.plugins:
@@ -217,10 +238,10 @@ def run_in_store(
         if folder is not None:
             work.clear()
             return Finished("there", Run.load(folder).summary, folder)
-        trained = execute(config, data, on_progress, work, checkpoint_every)
+        trained = execute(config, data, on_progress, work, checkpoint_every, live)
         folder = store.save(trained)
         work.clear()
-    return Finished("trained", Run.load(folder).summary, folder, work.refused)
+    return Finished("trained", Run.load(folder).summary, folder, work.refused, watched=True)
 
 
 def run_when_free(
@@ -229,10 +250,11 @@ def run_when_free(
     data: Path | None,
     on_progress: OnProgress = nothing,
     checkpoint_every: float = CHECKPOINT_EVERY,
+    live: Live = NOBODY,
 ) -> Finished:
     """Train a run unless it is complete; wait while a different process trains it."""
     while True:
-        answer = run_in_store(config, store, data, on_progress, checkpoint_every)
+        answer = run_in_store(config, store, data, on_progress, checkpoint_every, live)
         if isinstance(answer, Finished):
             return answer
         time.sleep(BUSY_PAUSE)

@@ -28,8 +28,9 @@ from twofold.experiments.engine import (
     attempt,
     sparsely,
 )
-from twofold.experiments.execution import BUSY_PAUSE, run_in_store
+from twofold.experiments.execution import BUSY_PAUSE, NOBODY, run_in_store
 from twofold.experiments.files import own_folder
+from twofold.experiments.live import Live
 from twofold.experiments.store import Store, writing
 from twofold.locks import hold
 from twofold.results import Progress
@@ -48,17 +49,19 @@ class LocalEngine:
     workers: the number of processes; one per core by default.
     devices: devices to use instead of the runs' own, one worker per entry, such as cuda:0 twice.
     checkpoint_every: seconds between two checkpoints of a run.
+    live: the sinks that receive the curves of running runs, from the workers.
     """
 
     workers: int = field(default_factory=lambda: os.cpu_count() or 1)
     devices: Sequence[str] = ()
     checkpoint_every: float = 30.0
+    live: Live = NOBODY
 
     def run(
         self, configs: Sequence[Config], store: Store, data: Path | None, watcher: Watcher
     ) -> None:
         devices: list[str | None] = [*self.devices] or [None] * self.workers
-        _Pool(configs, store, data, watcher, self.checkpoint_every).run(devices)
+        _Pool(configs, store, data, watcher, self.checkpoint_every, self.live).run(devices)
 
 
 @dataclass
@@ -92,9 +95,10 @@ class _Pool:
         data: Path | None,
         watcher: Watcher,
         checkpoint_every: float,
+        live: Live,
     ) -> None:
         self._configs, self._store, self._watcher = configs, store, watcher
-        self._arguments = store, data, checkpoint_every
+        self._arguments = store, data, checkpoint_every, live
         self._ledger = Ledger(configs, store, watcher)
         self._workers: dict[Connection, _Worker] = {}
 
@@ -234,6 +238,7 @@ def _work(
     store: Store,
     data: Path | None,
     checkpoint_every: float,
+    live: Live,
 ) -> None:
     """Take configurations, train their runs and answer, until the pipe closes."""
     os.environ.clear()  # it is the server's, from when that started
@@ -252,4 +257,5 @@ def _work(
             config: Config = connection.recv()
         except EOFError:
             return
-        connection.send(attempt(run_in_store, config, store, data, on_progress, checkpoint_every))
+        place = config, store, data, on_progress
+        connection.send(attempt(run_in_store, *place, checkpoint_every, live))

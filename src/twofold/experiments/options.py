@@ -13,6 +13,8 @@ from twofold.settings import LARGEST, TRAINING, Settings
 
 WORK = "where and how to work"
 
+TRACKERS = ("trackio", "wandb")  # packages with one interface
+
 EngineName = Literal["local", "ray", "inline"]
 
 
@@ -70,9 +72,16 @@ class Request(Options, What):
     """All options of a run."""
 
 
+def _tracker(text: str) -> str | None:
+    package, colon, project = text.partition(":")
+    if package in TRACKERS and bool(colon) == bool(project.strip()):
+        return None
+    return f"{' or '.join(TRACKERS)}, with a project if you like, such as {TRACKERS[0]}:gaps"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """The folders of data and runs, and the display of progress."""
+    """The folders of data and runs, and what shows progress."""
 
     data: Path | str | None = option(
         None, help="folder with the dataset", metavar="DIR", group=WORK
@@ -83,6 +92,21 @@ class Place:
         help="seconds between two checkpoints of a run (default: 30)",
         check=between(0, LARGEST),
         metavar="SECONDS",
+        group=WORK,
+    )
+    tensorboard: Path | str | None = option(
+        None,
+        help="also write the curves there, while runs are trained",
+        role="place",
+        metavar="DIR",
+        group=WORK,
+    )
+    live: str | None = option(
+        None,
+        help="send the curves of running runs to trackio or wandb; trackio:NAME sets the project",
+        check=_tracker,
+        role="place",
+        metavar="PACKAGE",
         group=WORK,
     )
     progress: bool | None = option(
@@ -139,9 +163,6 @@ class Work(Place):
     )
     gpus_per_run: float | None = option(
         None, help="with Ray, such as 0.25", check=above(0, 1), metavar="FRACTION", group=WORK
-    )
-    tensorboard: Path | str | None = option(
-        None, help="also write the curves there", metavar="DIR", group=WORK
     )
     json: bool = option(
         False, help="print one JSON object per finished run, on one line", group=WORK

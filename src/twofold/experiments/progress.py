@@ -34,7 +34,7 @@ class Display:
     It keeps the folders of runs that finish, and the reasons of those that fail.
 
     json: print each summary on stdout, a line per run.
-    also: called with the folder of each run that finishes.
+    also: called with the folder of each run that finishes without having been watched by sinks.
     """
 
     def __init__(
@@ -101,7 +101,8 @@ class Display:
         self.folders[index] = finished.folder
         if self._json:
             print(json.dumps({**finished.summary, "folder": str(finished.folder)}), flush=True)
-        self._also(finished.folder)
+        if not finished.watched:
+            self._also(finished.folder)
         self._there += finished.state == "there"
         remark = "  (was there already)" if finished.state == "there" else ""
         if finished.restarted:

@@ -37,7 +37,15 @@ from twofold.experiments.engine import (
     attempt,
     sparsely,
 )
-from twofold.experiments.execution import Busy, Finished, OnProgress, execute, run_in_store
+from twofold.experiments.execution import (
+    NOBODY,
+    Busy,
+    Finished,
+    OnProgress,
+    execute,
+    run_in_store,
+)
+from twofold.experiments.live import Live
 from twofold.experiments.local import ONE_THREAD
 from twofold.experiments.ray_cluster import LOOK_EVERY, Head, Hushed, Nodes, cluster
 from twofold.experiments.runs import Run
@@ -72,12 +80,14 @@ class RayEngine:
         GPUs.
     gpus_per_run: the share of a GPU, such as 0.25 for four runs per GPU; 0 for runs without a GPU.
     checkpoint_every: seconds between two checkpoints of a run.
+    live: the sinks that receive the curves of running runs, from the nodes.
     """
 
     address: str | None = None
     workers: int | None = None
     gpus_per_run: float = 0.0
     checkpoint_every: float = 30.0
+    live: Live = NOBODY
 
     def run(
         self, configs: Sequence[Config], store: Store, data: Path | None, watcher: Watcher
@@ -91,7 +101,9 @@ class RayEngine:
         with contextlib.redirect_stdout(output), cluster(self.address, self.workers):
             self._check(configs)
             with _token(store) as token:
-                errand = _Errand(store.folder, token, data, plugins, self.checkpoint_every)
+                errand = _Errand(
+                    store.folder, token, data, plugins, self.checkpoint_every, self.live
+                )
                 _Study(configs, store, watcher, ledger, errand, self).run()
 
     def _check(self, configs: Sequence[Config]) -> None:
@@ -119,6 +131,7 @@ class _Errand:
     data: Path | None
     plugins: dict[str, dict[str, bytes]]  # the texts of each, for nodes without the files
     checkpoint_every: float
+    live: Live
     folder: Path = field(default_factory=Path.cwd)  # the start of relative paths
     places: dict[str, str] = field(default_factory=lambda: _places())
     twofold: str = field(default_factory=lambda: _code())
@@ -148,10 +161,12 @@ class _Errand:
         data = self.data if self.data is not None and self.data.exists() else None
         if self._sees_all(config, identity):
             store = Store(self.store)
-            return run_in_store(config, store, data, on_progress, self.checkpoint_every)
+            place = config, store, data, on_progress
+            return run_in_store(*place, self.checkpoint_every, self.live)
         with tempfile.TemporaryDirectory(prefix="twofold-") as folder:
             own_config = self._with_plugins_in(Path(folder), config)
-            return Returned(execute(own_config, data, on_progress))
+            live = self.live.without_folders()  # the command writes TensorBoard's files itself
+            return Returned(execute(own_config, data, on_progress, live=live))
 
     def _sees_all(self, config: Config, identity: str) -> bool:
         """Tell whether this node sees the store and the same plugins as the command."""

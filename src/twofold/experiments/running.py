@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from twofold.errors import UserError
 from twofold.experiments.config import Config, configure
 from twofold.experiments.digests import unknown_reasons, with_data
 from twofold.experiments.engine import Engine, InlineEngine, sparsely
-from twofold.experiments.execution import execute, run_when_free
+from twofold.experiments.execution import NOBODY, execute, run_when_free
+from twofold.experiments.live import Live
 from twofold.experiments.local import LocalEngine
 from twofold.experiments.options import Place, RunOptions, Work
 from twofold.experiments.plans import fit
@@ -29,7 +30,6 @@ from twofold.experiments.several import Runs
 from twofold.experiments.shards import part_of
 from twofold.experiments.store import Store
 from twofold.experiments.studies import Study, load
-from twofold.experiments.tensorboard import check_installed, write_curves
 from twofold.extras import need
 from twofold.method import Method
 from twofold.options import given_options, keywords_of, options
@@ -56,21 +56,22 @@ def run(benchmark: str | Benchmark, method: str | Method | Component, **given: A
     place = Place(**{name: checked.pop(name) for name in options(Place) if name in checked})
     config = with_data(configure(benchmark, method, **checked), as_path(place.data))
     check_config(config)
+    live = Live.asked(place)
     _remark([config])
-    with _display([config], place) as display:
+    with _display([config], place, live) as display:
         display.started(0)
 
         def tell(progress: Progress) -> None:
             display.progressed(0, progress)
 
         if place.out is None:
-            trained = execute(config, as_path(place.data), sparsely(tell))
+            trained = execute(config, as_path(place.data), sparsely(tell), live=live)
             display.trained(0, trained.summary)
             return trained
         store = Store(place.out)
         store.prepare()
         every = place.checkpoint_every
-        finished = run_when_free(config, store, as_path(place.data), sparsely(tell), every)
+        finished = run_when_free(config, store, as_path(place.data), sparsely(tell), every, live)
         display.finished(0, finished)
     return Run.load(finished.folder)
 
@@ -89,6 +90,7 @@ def run_all(runs: str | Study | Config | Iterable[Config | Study], **given: Any)
         The complete runs in the order of the list. `Runs.failures` names those that failed.
     """
     work = Work(**given_options(Work, given))
+    live = Live.asked(work)
     store, data = Store(work.out or STORE), as_path(work.data)
     configs = listed(runs, data)
     if work.shard is not None:
@@ -99,11 +101,10 @@ def run_all(runs: str | Study | Config | Iterable[Config | Study], **given: Any)
     for name in dict.fromkeys(map(_dataset, configs)):
         if name is not None:
             datasets.load(name, data)  # once, before the workers do
-    engine = engine_of(work, configs)
+    engine = engine_of(work, configs, live)
     _remark(configs)
-    writer = _to_tensorboard(as_path(work.tensorboard))
     store.prepare()
-    with _display(configs, work, work.json, writer) as display:
+    with _display(configs, work, live, work.json) as display:
         engine.run(configs, store, data, display)
     complete = [Run.load(folder) for _, folder in sorted(display.folders.items())]
     failures = {configs[index].folder_name(): why for index, why in display.failures.items()}
@@ -149,36 +150,24 @@ def _dataset(config: Config) -> str | None:
     return None if config.own else Recipe.find(config.benchmark).dataset
 
 
-def _display(
-    configs: Sequence[Config],
-    place: Place,
-    json: bool = False,
-    also: Callable[[Path], None] = lambda folder: None,
-) -> Display:
+def _display(configs: Sequence[Config], place: Place, live: Live, json: bool = False) -> Display:
     console = Console(stderr=True, highlight=False)
     watched = console.is_terminal or console.is_jupyter
     console.quiet = not (watched if place.progress is None else place.progress)
-    return Display(configs, console, json, also)
+    return Display(configs, console, json, live.show_stored)
 
 
-def _to_tensorboard(folder: Path | None) -> Callable[[Path], None]:
-    """Return what else to do with the folder of a run that has finished."""
-    if folder is None:
-        return lambda run: None
-    check_installed()
-    return lambda run: write_curves(Run.load(run), folder)
-
-
-def engine_of(work: Work, configs: Sequence[Config]) -> Engine:
+def engine_of(work: Work, configs: Sequence[Config], live: Live = NOBODY) -> Engine:
     """Return the engine that the options ask for."""
     if work.engine == "ray":
-        return _ray_engine(work)
+        return _ray_engine(work, live)
     if work.address is not None or work.gpus_per_run is not None:
         raise UserError("address and gpus per run belong to the engine ray")
     in_memory = any(config.own or config.start_from.startswith("memory:") for config in configs)
     if work.engine == "inline" or in_memory:  # no worker could see what is in memory here
-        return InlineEngine(work.checkpoint_every)
-    return LocalEngine(work.workers or os.cpu_count() or 1, _gpus(work), work.checkpoint_every)
+        return InlineEngine(work.checkpoint_every, live)
+    workers = work.workers or os.cpu_count() or 1
+    return LocalEngine(workers, _gpus(work), work.checkpoint_every, live)
 
 
 def _gpus(work: Work) -> list[str]:
@@ -189,11 +178,11 @@ def _gpus(work: Work) -> list[str]:
     return [f"cuda:{k}" for k in range(torch.cuda.device_count())] * work.per_gpu
 
 
-def _ray_engine(work: Work) -> Engine:
+def _ray_engine(work: Work, live: Live) -> Engine:
     if work.per_gpu is not None:
         raise UserError("per gpu belongs to the engine local: set gpus per run, such as 0.25")
     need("ray", "the engine ray")
     from twofold.experiments.ray_engine import RayEngine
 
     gpus = work.gpus_per_run or 0.0
-    return RayEngine(work.address, work.workers, gpus, work.checkpoint_every)
+    return RayEngine(work.address, work.workers, gpus, work.checkpoint_every, live)

@@ -1,34 +1,25 @@
-"""Curves for TensorBoard."""
+"""TensorBoard as a sink of curves."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-import numpy as np
 
-from twofold.curves import RECORDED
-from twofold.experiments.runs import Run
-from twofold.extras import need
+class Board:
+    """The event files of one run, in a folder of its own."""
 
+    def __init__(self, folder: Path) -> None:
+        from torch.utils.tensorboard import SummaryWriter
 
-def check_installed() -> None:
-    need("tensorboard", "the option tensorboard")
+        # A run that continues is written anew from its first iteration. TensorBoard then drops
+        # what an earlier attempt wrote.
+        self._writer = SummaryWriter(str(folder), purge_step=0)
 
+    def write(self, rows: list[tuple[int, dict[str, float]]]) -> None:
+        for step, values in rows:
+            for tag, value in values.items():
+                self._writer.add_scalar(tag, value, step)
+        self._writer.flush()
 
-def write_curves(run: Run, folder: Path) -> None:
-    """Write all curves of a run as scalars, into a folder of its own below `folder`."""
-    from torch.utils.tensorboard import SummaryWriter
-
-    missing = [name for name in RECORDED if name not in run.columns]
-    if missing:  # of a run that was exported
-        print(f"{run.config.folder_name()} has no {', '.join(missing)}", file=sys.stderr)
-    with SummaryWriter(str(folder / run.config.folder_name())) as writer:
-        for name, column in run.columns.items():
-            if name in ("iteration", "task"):
-                continue
-            values = column.astype(float)
-            tag = name.replace("accuracy_", "accuracy/task ")
-            for step, value in zip(run.columns["iteration"], values, strict=True):
-                if not np.isnan(value):
-                    writer.add_scalar(tag, value, int(step))
+    def close(self) -> None:
+        self._writer.close()
