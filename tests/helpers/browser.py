@@ -63,7 +63,7 @@ def bands(page: Any) -> int:
 
 def until(page: Any, condition: str) -> None:
     """Wait for a condition. Playwright's own way evaluates text in the page, which it forbids."""
-    for _ in range(400):
+    for _ in range(600):
         if page.evaluate(condition):
             return
         page.wait_for_timeout(50)

@@ -24,6 +24,7 @@ def browser() -> Iterator[Any]:
     if not result:
         pytest.skip(BROWSER)
     playwright = pytest.importorskip("playwright.sync_api", reason=PLAYWRIGHT)
+    playwright.expect.set_options(timeout=30_000)  # as long as everything else waits: 5 s is short
     with playwright.sync_playwright() as started:
         launched = started.chromium.launch(executable_path=result, args=FLAGS)
         yield launched

@@ -38,7 +38,6 @@ def opened(browser: Any, page_file: Path) -> Iterator[tuple[Any, Watcher]]:
     context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = context.new_page()
-    page.set_default_timeout(20_000)
     watcher = Watcher(page)
     page.goto(page_file.as_uri())
     yield page, watcher

@@ -261,7 +261,6 @@ def test_the_served_page_shows_new_runs_and_keeps_what_is_chosen(browser, tmp_pa
         thread.start()
         try:
             page = browser.new_page()
-            page.set_default_timeout(20_000)
             watcher = Watcher(page)
             address = f"http://127.0.0.1:{server.server_port}/"
             page.goto(address)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.browser import until
 from helpers.browser_fixtures import PLAYWRIGHT
 from helpers.runs import curve_run
 
@@ -100,13 +101,18 @@ def test_effects_without_an_interval_are_hollow(page_of) -> None:
     assert title == "points more than plain SGD (hollow: no interval)"
 
 
-def test_effects_are_still_there_in_a_window_made_narrow(page_of) -> None:
+@pytest.mark.parametrize("width", [1000, 600])
+def test_effects_fit_a_window_made_narrow(page_of, width) -> None:
+    """From a width at which the chart of curves has a different form, and from one at which not."""
     page = page_of(ends_at("er", 50, 50, 50), ends_at("er+gem", 60, 62, 58))
-    page.set_viewport_size({"width": 1000, "height": 800})
+    page.set_viewport_size({"width": width, "height": 800})
     page.reload()
     page.wait_for_selector(".effects .main-svg")
+    names = "document.querySelector('.effects').layout.annotations.length"
+    assert page.evaluate(names) == 0  # they stand beside the bars
     page.set_viewport_size({"width": 360, "height": 800})
-    page.wait_for_timeout(1000)  # Plotly fits its charts a little later
+    until(page, "document.querySelector('.effects')._fullLayout.width < 340")
+    assert page.evaluate(names) == 1  # above them
     assert page.evaluate("document.querySelector('.effects').clientHeight") > 60
 
 

@@ -44,7 +44,6 @@ def test_hostile_names_stay_text(browser, tmp_path):
     assert main(["report", str(store.folder), "-o", str(output)]) == 0
     context = browser.new_context(accept_downloads=True)
     page = context.new_page()
-    page.set_default_timeout(20_000)
     watcher = Watcher(page)
     page.goto(output.as_uri())
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")

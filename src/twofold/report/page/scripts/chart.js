@@ -9,16 +9,13 @@ import { tracesOf } from "./traces.js";
 
 const CONFIG = { displayModeBar: false, showTips: false, doubleClick: false };
 
-let drawnWidth = 0; // of the frame when the chart was last drawn
-
 /** @param {number} width */
 const roomIn = (width) => (width < 620 ? 1 : width < 1000 ? 2 : 3);
 
 /** Draw panels: one below the other for tasks, side by side for objectives as far as there is room. */
 export function drawChart() {
   const chart = byId("chart");
-  drawnWidth = byId("frame").clientWidth;
-  const room = roomIn(drawnWidth);
+  const room = roomIn(byId("frame").clientWidth);
   const across = Math.max(1, Math.min(room, columns().length));
   const [panels, curves] = [chosenPanels(), chosenCurves()];
   const layout = { ...layoutOf(panels, across, curves, room === 1), width: chart.clientWidth };
@@ -27,19 +24,10 @@ export function drawChart() {
   chart.on("plotly_doubleclick", () => look(choice.view));
 }
 
-/**
- * Draw the chart again whenever its width changes, since its texts are as long as there is room. Call an action if
- * a different number of panels fits beside one another.
- * @param {() => void} action
- */
-export function onRoomChange(action) {
-  const observer = new ResizeObserver(() => {
-    const before = drawnWidth;
-    if (!before || byId("frame").clientWidth === before) return;
-    drawChart();
-    if (roomIn(drawnWidth) !== roomIn(before)) action();
-  });
-  observer.observe(byId("frame"));
+/** Draw the chart again if its width has changed, since its texts are as long as there is room. */
+export function fitChart() {
+  const { layout, clientWidth } = byId("chart");
+  if (layout && layout.width !== clientWidth) drawChart();
 }
 
 /** @type {Record<string, () => void>} */

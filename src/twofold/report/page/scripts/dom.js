@@ -19,6 +19,21 @@ export function bodyOf(section) {
 }
 
 /**
+ * Call an action whenever the width of an element changes.
+ * @param {HTMLElement} element
+ * @param {() => void} action
+ */
+export function onWidthChange(element, action) {
+  let width = element.clientWidth;
+  const observer = new ResizeObserver(() => {
+    if (element.clientWidth === width) return;
+    width = element.clientWidth;
+    action();
+  });
+  observer.observe(element);
+}
+
+/**
  * Return a new element with properties and children. Children that are null are left out.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag

@@ -9,7 +9,7 @@ import { colour, ground, style, upright } from "./theme.js";
 const LEAST = 1; // points to each side that a chart shows, so that it does not magnify tiny effects
 const NARROW = 480; // pixels: in a narrower chart names stand above the bars, not beside them
 
-/** @type {{ place: HTMLElement, verdicts: Verdict[] }[]} */
+/** @type {{ place: HTMLElement, verdicts: Verdict[], width: number }[]} */
 let charts = [];
 
 export function clearEffects() {
@@ -17,17 +17,23 @@ export function clearEffects() {
 }
 
 /**
- * Return the place of a new chart. `drawEffects` draws it once it is on the page.
+ * Return the place of a new chart. `fitEffects` draws it once it is on the page.
  * @param {Verdict[]} verdicts
  */
 export function addEffects(verdicts) {
   const place = make("div", { className: "effects" });
-  charts.push({ place, verdicts: [...verdicts].reverse() }); // Plotly counts from below
+  charts.push({ place, verdicts: [...verdicts].reverse(), width: 0 }); // Plotly counts from below
   return place;
 }
 
-export function drawEffects() {
-  for (const { place, verdicts } of charts) drawChartOf(place, verdicts);
+/** Draw the charts that are new or have changed their width. */
+export function fitEffects() {
+  for (const chart of charts) {
+    const { place, verdicts, width } = chart;
+    if (place.clientWidth === width) continue;
+    chart.width = place.clientWidth;
+    drawChartOf(place, verdicts, chart.width);
+  }
 }
 
 /** @param {Verdict} verdict */
@@ -39,13 +45,12 @@ export const placeOf = ({ benchmark, mode, profile }) => [benchmark, mode, profi
 /**
  * @param {HTMLElement} place
  * @param {Verdict[]} verdicts
+ * @param {number} width
  */
-function drawChartOf(place, verdicts) {
-  const narrow = place.clientWidth < NARROW;
+function drawChartOf(place, verdicts, width) {
   const colours = verdicts.map(colourOf);
-  const layout = layoutOfEffects(verdicts, colours, narrow);
-  place.style.height = `${layout.height}px`; // Plotly forgets its own height when the window is resized
-  Plotly.react(place, [markers(verdicts, colours)], layout, { staticPlot: true, responsive: true });
+  const layout = { ...layoutOfEffects(verdicts, colours, width < NARROW), width };
+  Plotly.react(place, [markers(verdicts, colours)], layout, { staticPlot: true });
 }
 
 /** @param {Verdict} verdict */

@@ -1,12 +1,13 @@
 // @ts-check
 // The page's program: draws everything, and draws again when something changes.
 
-import { drawChart, listenForKeys, onRoomChange } from "./chart.js";
+import { drawChart, fitChart, listenForKeys } from "./chart.js";
 import { listenInDialog } from "./command.js";
 import { contents } from "./contents.js";
 import { drawControls } from "./controls.js";
+import { bodyOf, byId, onWidthChange } from "./dom.js";
 import { listenForDownloads } from "./downloads.js";
-import { drawEffects } from "./effects.js";
+import { fitEffects } from "./effects.js";
 import { drawGaps } from "./gaps.js";
 import { drawHoldings, drawStatus } from "./header.js";
 import { drawMeasures, unfolding } from "./measures.js";
@@ -54,7 +55,8 @@ function listenForLinks() {
 }
 
 onChange(drawChoice);
-onRoomChange(drawEffects);
+onWidthChange(byId("frame"), fitChart);
+onWidthChange(bodyOf("verdicts"), fitEffects);
 listenForKeys();
 listenInDialog();
 listenForDownloads();

@@ -4,7 +4,7 @@
 
 import { contents } from "./contents.js";
 import { bodyOf, make, note } from "./dom.js";
-import { addEffects, clearEffects, drawEffects, methodOf, placeOf } from "./effects.js";
+import { addEffects, clearEffects, fitEffects, methodOf, placeOf } from "./effects.js";
 import { fixed, signed } from "./format.js";
 import { grid } from "./grid.js";
 
@@ -23,7 +23,7 @@ export function drawVerdicts() {
   clearEffects();
   const families = Object.entries(claims).flatMap(([hypothesis, claim]) => familyOf(hypothesis, claim));
   bodyOf("verdicts").replaceChildren(...(reached.length ? [note(MEANINGS)] : []), ...families, ...notes.map(note));
-  drawEffects();
+  fitEffects();
 }
 
 /**
