@@ -133,9 +133,11 @@ def test_a_routine_states_what_it_costs_beyond_what_it_asks_for(routine, norm):
         "lpr": "lpr(every=2,examples=20)",
         "hold": "hold(every=2,examples=20)",
         "rescale": "clip+agem+rescale",
+        "fade": "agem+fade",
     }.get(routine)
     for task, counted in iteration_loads(f"finetune+{method or routine}", norm).items():
-        asked = Needs.OLD if routine == "rescale" else part.asks()  # rescale: those of agem
+        changes = routine in ("rescale", "fade")  # what agem has asked for
+        asked = Needs.OLD if changes else part.asks()
         own = Load(1, 5)
         implied = Load()
         if Needs.ELSEWHERE in asked:

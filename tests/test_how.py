@@ -95,7 +95,7 @@ def with_closure(script: Script) -> Script:
 
 @pytest.mark.parametrize("name", sorted(Routine.known))
 def test_every_routine_works_or_says_in_one_line_why_not(name):
-    chain = f"gem+{name}" if name == "rescale" else name
+    chain = f"gem+{name}" if name in ("rescale", "fade") else name
     if name == "cosine":
         chain = "cosine(iterations=5)"
     if name == "nmc":

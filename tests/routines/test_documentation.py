@@ -16,7 +16,7 @@ def test_refused_chains_are_refused_with_these_words():
     rows = re.findall(
         r"^\| `(\w+\+\S+)`(?: with `--momentum (\d)`)? \| (.+) \|$", text, re.MULTILINE
     )
-    assert len(rows) == 10
+    assert len(rows) == 11
     for method, momentum, why in rows:
         with pytest.raises(UserError) as caught:
             twofold.configure("rotated-mnist", method, momentum=float(momentum or 0.9))
