@@ -14,7 +14,7 @@ import json
 import time
 from pathlib import Path
 
-PARTS = ("evaluation", "throughput", "steps", "memory", "overhead", "watching")
+PARTS = ("evaluation", "throughput", "steps", "minima", "memory", "overhead", "watching")
 
 
 def main() -> None:

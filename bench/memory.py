@@ -1,4 +1,4 @@
-"""What a run needs beside its data: peak memory of an online Split CIFAR-100 run in a process."""
+"""What a run needs beside its images: peak memory in a process of its own, and its growth."""
 
 from __future__ import annotations
 
@@ -6,27 +6,73 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from measuring import Row
 
+MOST = 600  # MB
+GROWTH = 10  # MB, the noise of a process
+LONG = {"mode": "offline", "eval_schedule": "every:20"}
+# Options of runs, on images of the benchmark's shape.
+RUNS: dict[str, tuple[str, dict[str, Any]]] = {
+    # A few iterations per task reach the peak.
+    "an online Split CIFAR-100 run": (
+        "split-cifar100",
+        {"mode": "online", "iterations": 2, "tasks": 4, "eval_schedule": "every:2"},
+    ),
+    "a full-length offline Rotated MNIST run": ("rotated-mnist", {**LONG, "batch_size": 128}),
+    "2,000 iterations of offline Split CIFAR-100": ("split-cifar100", {**LONG, "tasks": 1}),
+}
+
 
 def rows() -> list[Row]:
-    """The data have the real number of images; a few iterations a task reach the peak."""
-    process = subprocess.run([sys.executable, __file__], check=True, capture_output=True, text=True)
-    megabytes = json.loads(process.stdout.splitlines()[-1])
-    name = "peak memory of an online Split CIFAR-100 run above its images"
-    return [Row(name, megabytes, "at most", 600, unit=" MB")]
+    rows = []
+    for title, (name, options) in RUNS.items():
+        command = [sys.executable, __file__, name, json.dumps(options)]
+        process = subprocess.run(command, check=True, capture_output=True, text=True)
+        peak, growth = json.loads(process.stdout.splitlines()[-1])
+        name = f"peak memory of {title} above its images"
+        rows.append(Row(name, peak, "at most", MOST, unit=" MB"))
+        if growth is not None:
+            name = f"growth per 1,000 iterations of {title}"
+            rows.append(Row(name, growth, "at most", GROWTH, unit=" MB"))
+    return rows
 
 
-def _peak() -> float:
+def _measured(name: str, options: dict[str, Any]) -> tuple[float, float | None]:
+    """Return the peak beyond the images, and the growth from iteration 1,000 to 2,000 of a task."""
+    import torch
+    from measuring import like
+
+    from twofold import Method
+    from twofold.settings import Settings
+    from twofold.training import Training
+
+    torch.set_num_threads(1)
+    images = _real_number() if name == "split-cifar100" else like(name)
+    given = {"batch_size": 10, "lr": 0.01, "seed": 0, "iterations": 2000, **options}
+    training = Training(images, *Method.parse("er").make(), Settings(**given))
+    sizes: dict[int, int] = {}
+
+    def note() -> None:
+        if training.n in (1000, 2000) and training.task == 1:
+            sizes[training.n] = _bytes("VmRSS")
+
+    training.run(note)
+    peak = _bytes("VmHWM") - images.train.images.nbytes - images.test.images.nbytes
+    growth = (sizes[2000] - sizes[1000]) / 1e6 if sizes else None
+    return peak / 1e6, growth
+
+
+def _real_number() -> Any:
+    """Return random images of the shape and number of Split CIFAR-100."""
     import numpy as np
     import torch
 
-    from twofold import Benchmark, run
+    from twofold import Benchmark
     from twofold.benchmarks.base import Pool, Task
     from twofold.models import reduced_resnet18
 
-    torch.set_num_threads(1)
     whiten = (0.5,) * 3, (0.25,) * 3
     train, test = (
         Pool(
@@ -44,22 +90,15 @@ def _peak() -> float:
         )
         for k in range(10)
     )
-    benchmark = Benchmark("like", "class", train, test, tasks, reduced_resnet18, 10)
-    short = {
-        "iterations": 2,
-        "tasks": 4,
-        "eval_schedule": "every:2",
-    }  # more of the same needs no more
-    run(benchmark, "er", mode="online", batch_size=10, lr=0.01, **short)
-    return (_highest() - train.images.nbytes - test.images.nbytes) / 1e6
+    return Benchmark("like", "class", train, test, tasks, reduced_resnet18, 10)
 
 
-def _highest() -> int:
-    """Bytes. `getrusage` would count what the parent had when it started this process, too."""
+def _bytes(kind: str) -> int:
+    """`getrusage` would count what the parent had when it started this process, too."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    (line,) = (line for line in lines if line.startswith("VmHWM:"))
+    (line,) = (line for line in lines if line.startswith(f"{kind}:"))
     return int(line.split()[1]) * 1024
 
 
 if __name__ == "__main__":
-    print(json.dumps(_peak()))
+    print(json.dumps(_measured(sys.argv[1], json.loads(sys.argv[2]))))

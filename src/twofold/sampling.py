@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from twofold.benchmarks import Batch, Benchmark
@@ -97,6 +99,6 @@ class Sampler:
             self._orders[task, epoch] = random.permutation(rows)
         return self._orders[task, epoch]
 
-    def remembered(self, random: np.random.Generator, count: int) -> Batch:
-        """Draw examples from the memory."""
-        return self._benchmark.train.batch(self._memory.draw(count, random))
+    def remembered(self, random: Callable[[], np.random.Generator], count: int) -> Batch:
+        """Draw examples from the memory, with a generator that is made only if it is needed."""
+        return self._benchmark.train.batch(self._memory.draw(count, random()))

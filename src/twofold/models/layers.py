@@ -72,7 +72,9 @@ class Layer:
         if U.dim() == 3:
             return (self.part(vector)[:, None] @ U.mT)[:, 0]
         weight, bias = self._parts(vector)  # a copy that joins the two would take as long again
-        return weight @ U.T if bias is None else torch.addmm(bias * U[:, -1], weight, U[:, :-1].T)
+        if bias is None:
+            return weight @ U.T
+        return (weight @ U[:, :-1].T).addmm_(bias, U[:, -1:].T)
 
     def subtract(self, vector: Tensor, C: Tensor, U: Tensor) -> None:
         """Subtract C U from the layer's part, in place."""

@@ -59,7 +59,7 @@ class Hold(Routine, name="hold"):
 
     label = "Hold"
     needs = Needs.OLD | Needs.MEMORY
-    context = ("_layers",)
+    context = ("_layers", "_new")
 
     def __post_init__(self) -> None:
         for name in ("omega", "damping"):
@@ -86,6 +86,7 @@ class Hold(Routine, name="hold"):
 
     def start(self, net: FlatModel) -> None:
         self._layers = layers(net, self.name)
+        self._new = torch.empty_like(net.values)  # g_n, in memory that is used again
         unknown = unknown_parameters(net, self._layers)
         if unknown:
             raise UserError(
@@ -107,7 +108,7 @@ class Hold(Routine, name="hold"):
         if not self._directions or (step.iteration - 1) % self.every == 0:
             self._renew(step.net, step.memory(self.examples))
         step.mark(projected=1.0)
-        new = torch.add(g, step.old, alpha=-step.old_weight)
+        new = torch.add(g, step.old, alpha=-step.old_weight, out=self._new)
         direction = torch.add(g, new, alpha=self.gain - 1)  # gain g_n + g_o
         for k, U in self._directions.items():
             layer, strong, weak = self._layers[k], self._strong[k], self._weak[k]
