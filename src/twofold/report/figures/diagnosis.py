@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from twofold.compare.groups import Group
 from twofold.compare.selection import method_groups
+from twofold.compare.starts import one_start_per_seed
 from twofold.drawing.curves import Array
 from twofold.drawing.panels import ZOOM
 from twofold.drawing.style import (
@@ -54,7 +55,7 @@ NOTE = (
 
 def diagnosed(runs: Sequence[Run]) -> list[Run]:
     """Return the runs whose curves have what the figure shows."""
-    return [run for run in runs if {COSINE, *LINES} <= run.columns.keys()]
+    return one_start_per_seed([run for run in runs if {COSINE, *LINES} <= run.columns.keys()])
 
 
 @figure(
