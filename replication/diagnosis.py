@@ -99,5 +99,4 @@ def main() -> None:
     print("", *(f"- {note}" for note in NOTES), sep="\n")
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from twofold.experiments.runs import Run
 
+OWN = "own"  # in place of the start of a run that shares it with its seed
+
 
 def one_start_per_seed(runs: Sequence[Run]) -> list[Run]:
     """Return the runs with the same start, so that their seeds form a group.
@@ -19,11 +21,11 @@ def one_start_per_seed(runs: Sequence[Run]) -> list[Run]:
         config = run.config
         place = (config.benchmark, config.mode, config.seed)
         starts.setdefault(place, set()).add(config.start_digest)
-    if any(len(digests) > 1 for digests in starts.values()):
+    if any(len(digests) > 1 or "" in digests for digests in starts.values()):
         return list(runs)
     return [
         dataclasses.replace(
-            run, config=dataclasses.replace(run.config, start_from="", start_digest="")
+            run, config=dataclasses.replace(run.config, start_from=OWN, start_digest=OWN)
         )
         for run in runs
     ]

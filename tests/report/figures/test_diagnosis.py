@@ -76,7 +76,9 @@ def test_seeds_may_start_from_weights_of_their_own_if_all_methods_share_them():
         for method in ("er", "er+gem")
         for seed in (142, 152)
     ]
-    assert "over 2 seeds" in note(diagnosis_figure(runs))
+    below = note(diagnosis_figure(runs))
+    assert "over 2 seeds" in below
+    assert below.endswith("every seed starts from trained weights of its own")
     runs[0] = started(runs[0], "other")
     with pytest.raises(UserError, match="differ in start digest"):
         diagnosis_figure(runs)
