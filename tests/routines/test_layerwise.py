@@ -88,9 +88,10 @@ def solved(G: np.ndarray, M: np.ndarray, strength: float) -> np.ndarray:
     return linalg.solve(np.eye(len(M)) + strength * M, G.T, assume_a="pos").T
 
 
+@pytest.mark.parametrize("images", [1, 12])  # fewer rows than columns, and more
 @pytest.mark.parametrize("kind", KINDS)
-def test_lpr_is_the_solution_of_its_equation(kind):
-    one = case(kind)
+def test_lpr_is_the_solution_of_its_equation(kind, images):
+    one = case(kind, images, size=4)
     g, old = vectors(one.net)
     result = directed(Lpr(omega=2.5), one.net, one.x, g, old)
     Z = one.rows
