@@ -11,6 +11,7 @@ import numpy as np
 from twofold import Run, Store
 from twofold.compare.groups import Group
 from twofold.compare.selection import method_groups
+from twofold.compare.starts import one_start_per_seed
 from twofold.drawing.curves import Array
 from twofold.report.tables.model import title_of
 from twofold.report.text import markdown_table
@@ -87,7 +88,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=15)
     args = parser.parse_args()
     places: dict[tuple[str, str], list[Run]] = {}
-    for run in Store(args.runs).runs(curves=True):
+    for run in one_start_per_seed(Store(args.runs).runs(curves=True)):
         places.setdefault((run.config.benchmark, run.config.mode), []).append(run)
     groups = [
         group for place in sorted(places, reverse=True) for group in method_groups(places[place])
@@ -98,5 +99,4 @@ def main() -> None:
     print("", *(f"- {note}" for note in NOTES), sep="\n")
 
 
-if __name__ == "__main__":
-    main()
+main()

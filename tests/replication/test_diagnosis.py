@@ -45,7 +45,7 @@ def store(runs, tmp_path_factory) -> Path:
 @pytest.mark.parametrize("steps", [15, 7])
 def test_sums_of_the_first_steps_and_shares_of_their_means(runs, store, steps, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--runs", str(store), "--steps", str(steps)])
-    runpy.run_path(str(SCRIPT), run_name="__main__")
+    runpy.run_path(str(SCRIPT))
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
     head, _, *body = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     table = {cells[2]: dict(zip(head, cells, strict=True)) for cells in body}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from helpers.figures import BLACK, BLUE, curves, legend, note, stored, two_tasks
@@ -61,6 +63,25 @@ def test_seeds_are_averaged_with_an_error():
     assert len(axes.collections) == len(LINES)  # a band each
     assert "mean ± standard error over 2 seeds" in note(axes.figure)
     assert len(curves(cosine)[to_hex(DIM)][0]) == 2
+
+
+def test_seeds_may_start_from_weights_of_their_own_if_all_methods_share_them():
+    def started(run: Run, digest: str) -> Run:
+        return dataclasses.replace(
+            run, config=dataclasses.replace(run.config, start_digest=digest, start_from=digest)
+        )
+
+    runs = [
+        started(diagnosed(method, seed), str(seed))
+        for method in ("er", "er+gem")
+        for seed in (142, 152)
+    ]
+    below = note(diagnosis_figure(runs))
+    assert "over 2 seeds" in below
+    assert below.endswith("every seed starts from trained weights of its own")
+    runs[0] = started(runs[0], "other")
+    with pytest.raises(UserError, match="differ in start digest"):
+        diagnosis_figure(runs)
 
 
 def test_when_the_model_was_evaluated_does_not_matter():

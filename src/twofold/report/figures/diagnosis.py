@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from twofold.compare.groups import Group
 from twofold.compare.selection import method_groups
+from twofold.compare.starts import OWN, one_start_per_seed
 from twofold.drawing.curves import Array
 from twofold.drawing.panels import ZOOM
 from twofold.drawing.style import (
@@ -48,13 +49,14 @@ STATISTICS = "old_statistics"  # only networks with batch norm have it
 MOVED = ("batch norm's statistics, in addition", {"color": GREEN, "linestyle": ":"})
 NOTE = (
     "L is the loss on 256 training images of past tasks, drawn anew for every step, in evaluation "
-    "mode; s is a step, and g the gradient of the objective."
+    "mode; s is a step, g the objective's gradient."
 )
+STARTS = "every seed starts from trained weights of its own"
 
 
 def diagnosed(runs: Sequence[Run]) -> list[Run]:
     """Return the runs whose curves have what the figure shows."""
-    return [run for run in runs if {COSINE, *LINES} <= run.columns.keys()]
+    return one_start_per_seed([run for run in runs if {COSINE, *LINES} <= run.columns.keys()])
 
 
 @figure(
@@ -95,8 +97,9 @@ def diagnosis_figure(
         panels[1, 0].set_ylabel("cosine of\ng and grad L")
         drawn.align_ylabels(panels[:, 0])
         add_legend(drawn, {name: _short(style) for name, style in lines.values()})
-        below = f"{NOTE} The switch is that to task {task}."
-        add_note(drawn, [below, *training_notes(groups, names)])
+        below = f"{NOTE} Shown: the switch to task {task}."
+        own = [STARTS] * (groups[0].config.start_from == OWN)
+        add_note(drawn, [below, *training_notes(groups, names), *own])
     return drawn
 
 
