@@ -77,7 +77,7 @@ documents: .venv/.package
 	$(BIN)/python docs/build.py
 
 # The documents, the reference and the notebooks as a site: build/site/index.html. Any dead link,
-# failing notebook or public name without a page is an error.
+# failing notebook or example, or public name without a page is an error.
 site: .venv/.site
 	$(SITE)/bin/python docs/site/build.py build/site
 	@echo "The site opens in a browser: file://$(CURDIR)/build/site/index.html"
