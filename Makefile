@@ -14,6 +14,7 @@ SCRIPTS := src/twofold/report/page/scripts/jsconfig.json --incremental --tsBuild
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 LOCKED := $(INSTALL) --no-deps --require-hashes
+RECENT := "import sys; sys.exit(sys.version_info < (3, 11) and 'twofold needs Python 3.11 or later: make PYTHON=python3.11 ...')"
 SHOWN := figures,report,images,frames
 PIP := $(INSTALL) -c constraints.txt
 
@@ -76,7 +77,7 @@ documents: .venv/.package
 	$(BIN)/python docs/build.py
 
 # The documents, the reference and the notebooks as a site: build/site/index.html. Any dead link,
-# failing notebook or public name without a page is an error.
+# failing notebook or example, or public name without a page is an error.
 site: .venv/.site
 	$(SITE)/bin/python docs/site/build.py build/site
 	@echo "The site opens in a browser: file://$(CURDIR)/build/site/index.html"
@@ -95,7 +96,7 @@ lock: .venv/.tools
 # The lowest versions that pyproject.toml permits, except for torch, which is the pinned one. uv does
 # not read pip's settings, which may say where a build of torch lies that the index does not list.
 ifdef PIP_FIND_LINKS
-test-lowest: export UV_FIND_LINKS := $(PIP_FIND_LINKS)
+test-lowest test-matrix: export UV_FIND_LINKS := $(PIP_FIND_LINKS)
 endif
 test-lowest: .venv/.tools
 	$(INSTALL) uv
@@ -125,7 +126,7 @@ clean:
 	rm -rf .venv
 
 .venv/.package: pyproject.toml constraints.txt requirements.lock requirements-torch.lock
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@test -x $(BIN)/python || { $(PYTHON) -c $(RECENT) && $(PYTHON) -m venv .venv; }
 	$(LOCKED) -r requirements.lock
 	$(PIP) --no-deps --report .venv/torch.json torch
 	$(BIN)/python docs/lock.py --check .venv/torch.json

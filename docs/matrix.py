@@ -16,9 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / ".venv" / "matrix"
 EXTRAS = "figures,report,images,frames,tensorboard,torchjd"
 TOOLS = ("pytest>=8", "pytest-xdist>=3.5", "hypothesis>=6.100", "quadprog>=0.1.12")
-# What needs a browser, a cluster or another package, or waits for processes, is left out.
-LEFT_OUT = ("adapters", "docs", "examples", "experiments", "cli", "replication", "report")
-FAST = ("-q", "-m", "not slow and not real_data", *(f"--ignore=tests/{name}" for name in LEFT_OUT))
+FAST = ("-q", "--fast", "--ignore=tests/adapters", "--ignore=tests/experiments/ray")
 PINNED, LOWEST = ("-c", "constraints.txt"), ("--resolution", "lowest-direct")
 
 
@@ -42,13 +40,14 @@ def main() -> None:
     parser.add_argument("--uv", default="uv", help="the program")
     parser.add_argument("--only", action="append", help="such as 3.13, or lowest")
     parser.add_argument("--strict", action="store_true", help="fail if a Python is unavailable")
+    parser.add_argument("--place", type=Path, default=PLACE, help="of the environments")
     args, words = parser.parse_known_args()
     known = [entry.name for entry in MATRIX]
     for name in args.only or ():
         if name not in known:
             sys.exit(f"there is no {name!r} in the matrix: there are {', '.join(known)}")
     chosen = [entry for entry in MATRIX if entry.name in (args.only or known)]
-    results = {entry.name: tried(entry, args.uv, words) for entry in chosen}
+    results = {entry.name: tried(entry, args.uv, args.place, words) for entry in chosen}
     for name, result in results.items():
         print(f"{name:8}{result}")
     wrong = ("failed", "unavailable") if args.strict else ("failed",)
@@ -56,11 +55,11 @@ def main() -> None:
         sys.exit(1)
 
 
-def tried(entry: Entry, uv: str, words: list[str]) -> str:
+def tried(entry: Entry, uv: str, place: Path, words: list[str]) -> str:
     """Return `passed: ...`, `failed: ...` or `unavailable: ...`."""
     folder = "Scripts" if sys.platform == "win32" else "bin"
-    python = PLACE / entry.name / folder / "python"
-    create = ["venv", "--quiet", "--allow-existing", "--python", entry.python, PLACE / entry.name]
+    python = place / entry.name / folder / "python"
+    create = ["venv", "--quiet", "--allow-existing", "--python", entry.python, place / entry.name]
     install = ["pip", "install", "--quiet", "--python", python, *entry.versions]
     for command in ([uv, *create], [uv, *install, "-e", f".[{EXTRAS}]", *TOOLS]):
         done = subprocess.run(list(map(str, command)), cwd=ROOT, capture_output=True, text=True)

@@ -3,7 +3,7 @@
 The documents of the repository are copied as they lie, so that their links stay true, together
 with the notebooks, the pages of this folder, and a page to explore the shipped runs. Sphinx then
 builds the site, and every warning is an error: a link that leads nowhere, a document that no list
-of contents has, a public name that has no page.
+of contents has. So are a public name that has no page, and an example that fails.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import examples
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
@@ -25,9 +27,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("output", type=Path, nargs="?", default=ROOT / "build" / "site")
     parser.add_argument(
-        "--quick", action="store_true", help="no page of the runs, no notebook is run"
+        "--quick", action="store_true", help="no page of the runs; no notebook or example is run"
     )
     args = parser.parse_args()
+    if missing := examples.without_page():
+        sys.exit(f"without a page in docs/reference: {', '.join(missing)}")
+    if not args.quick and (wrong := examples.failures()):
+        sys.exit("".join(wrong))
     source = args.output.parent / f"{args.output.name}-source"
     shutil.rmtree(source, ignore_errors=True)
     stage(source)

@@ -15,7 +15,8 @@ html_theme = "furo"
 html_title = "twofold"
 html_extra_path = ["extra"]
 html_copy_source = html_show_sourcelink = False
-html_static_path: list[str] = []
+html_static_path = html_css_files = ["site.css"]
+smartquotes = False  # equations have apostrophes
 default_role = "literal"  # docstrings write names as Markdown does
 
 myst_heading_anchors = 4

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import doctest
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import twofold
+from docs.site.examples import PAGES, failures, run_examples, without_page
 from twofold import Memory, Objective, Routine
-
-PAGES = Path(__file__).parents[2] / "docs" / "reference"
-OPTIONS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
-
-
-def run_examples(page: Path, names: dict[str, Any]) -> int:
-    """Run the examples of a page, which may change the names, and return their number."""
-    text = page.read_text("utf-8").replace("```", "")  # a fence would count as output
-    test = doctest.DocTestParser().get_doctest(text, names, page.name, str(page), 0)
-    runner = doctest.DocTestRunner(optionflags=OPTIONS)
-    report: list[str] = []
-    runner.run(test, out=report.append, clear_globs=False)
-    names.update(test.globs)
-    assert not runner.failures, "".join(report)
-    return len(test.examples)
 
 
 @pytest.fixture(scope="module")
 def shared() -> dict[str, Any]:
     """The names that all examples share."""
     names: dict[str, Any] = {}
-    run_examples(PAGES / "README.md", names)
+    _, report = run_examples(PAGES / "README.md", names)
+    assert not report, report
     return names
 
 
@@ -45,4 +31,17 @@ def test_the_example_runs(
 ) -> None:
     for kind in (Memory, Objective, Routine):  # examples define components of their own
         monkeypatch.setattr(kind, "known", dict(kind.known))
-    assert run_examples(PAGES / f"{name}.md", {**shared, "folder": tmp_path}) > 0
+    count, report = run_examples(PAGES / f"{name}.md", {**shared, "folder": tmp_path})
+    assert not report, report
+    assert count > 0
+
+
+def test_the_site_is_not_built_with_a_failing_example_or_without_a_page(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("```pycon\n>>> one = 1\n```\n")
+    (tmp_path / "run.md").write_text("```pycon\n>>> one + 1\n3\n```\n")
+    (tmp_path / "gaps.md").write_text("Nothing to run.\n")
+    none, wrong = failures(tmp_path)
+    assert none == f"{tmp_path / 'gaps.md'} has no example\n"
+    assert "Expected:\n    3\nGot:\n    2" in wrong
+    assert {"run", "gaps"}.isdisjoint(without_page(tmp_path))
+    assert without_page(tmp_path) == [n for n in twofold.__all__ if n not in ("run", "gaps")]

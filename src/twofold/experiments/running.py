@@ -50,7 +50,8 @@ def run(benchmark: str | Benchmark, method: str | Method | Component, **given: A
         method: Text such as `er+gem(gamma=0.5)`, or a value such as `Er() + Gem(gamma=0.5)`.
         given: The options of a run, which `twofold run --help` explains; `data`, the folder with
             the dataset; `out`, a run store; `progress`, whether to show progress (by default in
-            a terminal and in a notebook).
+            a terminal and in a notebook); `tensorboard`, a folder, and `live`, `trackio` or
+            `wandb`, which receive the curves while the run is trained.
     """
     checked = given_options(RunOptions, given)
     place = Place(**{name: checked.pop(name) for name in options(Place) if name in checked})
