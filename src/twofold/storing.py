@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +31,16 @@ class Storing:
     course: Course
 
     def start(self) -> None:
-        self.memory.start(self.benchmark.train.labels.cpu().numpy(), self.features)
+        # The memory keeps this function. A cycle of references would keep the images of a run until
+        # Python looks for cycles, which may be many runs later.
+        method = weakref.WeakMethod(self.features)
+
+        def features(rows: Rows) -> Tensor:
+            compute = method()
+            assert compute is not None  # a run keeps both
+            return compute(rows)
+
+        self.memory.start(self.benchmark.train.labels.cpu().numpy(), features)
 
     def see(self, task: int, batch: Batch) -> None:
         """Show the examples of an iteration."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import io
 import multiprocessing
 import os
@@ -253,3 +254,4 @@ def _work(
         except EOFError:
             return
         connection.send(attempt(run_in_store, config, store, data, on_progress, checkpoint_every))
+        gc.collect()  # cycles of references, as in torch's optimisers, keep the images of a run
