@@ -1,4 +1,4 @@
-"""What a run leaves behind in its process: nothing, so that a worker can train any number of runs."""
+"""What a run leaves behind in its process: nothing, so that a worker can train many runs."""
 
 from __future__ import annotations
 
