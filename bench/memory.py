@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -50,6 +51,7 @@ def _measured(name: str, options: dict[str, Any]) -> tuple[float, float | None]:
 
     torch.set_num_threads(1)
     images = _real_number() if name == "split-cifar100" else like(name)
+    images = dataclasses.replace(images, offline_iterations=2000)
     given = {"batch_size": 10, "lr": 0.01, "seed": 0, "iterations": 2000, **options}
     training = Training(images, *Method.parse("er").make(), Settings(**given))
     sizes: dict[int, int] = {}

@@ -35,7 +35,7 @@ def _on_mnist() -> list[Row]:
         "clip": 1.03,
         "warmup": 1.03,
         "sam": 2.2,
-        "lpr": 2.0,
+        "lpr": 1.5,
     }
     methods = ["er", "er+apart", *(f"er+{how}" for how in targets)]
     seconds = _seconds("rotated-mnist", methods, 128, 100)
@@ -48,7 +48,7 @@ def _hold() -> Row:
     """On real images: noise has no leading directions, so that nearly all would be held."""
     real = benchmark("rotated-mnist")
     steps = {method: Stepper(real, method, 128).step for method in ("er", "er+hold")}
-    return _row("er+hold", in_turns(steps, 100), f"{MNIST}, task 3", 1.8)
+    return _row("er+hold", in_turns(steps, 100), f"{MNIST}, task 3", 1.5)
 
 
 def _on_cifar() -> list[Row]:

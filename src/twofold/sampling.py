@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -99,6 +100,15 @@ class Sampler:
             self._orders[task, epoch] = random.permutation(rows)
         return self._orders[task, epoch]
 
-    def remembered(self, random: Callable[[], np.random.Generator], count: int) -> Batch:
-        """Draw examples from the memory, with a generator that is made only if it is needed."""
-        return self._benchmark.train.batch(self._memory.draw(count, random()))
+    def examples(self, place: tuple[int, int]) -> Callable[[int], Batch]:
+        """Return a function that draws this many examples from the memory, as `Step.random` draws.
+
+        The generator is made when it is first needed: few iterations draw, and it takes time.
+        """
+        seed = self._settings.seed
+        random = functools.cache(functools.partial(stream, seed, "routine", *place))
+        return lambda count: self.remembered(random(), count)
+
+    def remembered(self, random: np.random.Generator, count: int) -> Batch:
+        """Draw examples from the memory."""
+        return self._benchmark.train.batch(self._memory.draw(count, random))

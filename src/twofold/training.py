@@ -285,9 +285,9 @@ class Training:
         if elsewhere:
             step.gradient_at = functools.partial(self._gradient_at, (task, n), passes)
         if Needs.MEMORY in self.needs and draw.task > 1:
-            step.memory = functools.partial(self.sampler.remembered, functools.cache(step.random))
+            step.memory = self.sampler.examples(place)
         if Needs.CURRENT in self.needs:
-            step.stored = functools.partial(self.sampler.remembered, functools.cache(step.random))
+            step.stored = self.sampler.examples(place)
         # 4. Projection, or any other change of the direction and the step by the routines.
         direction = self.chain.direct(step)
         lr = self.chain.step_size(self.lr, step)

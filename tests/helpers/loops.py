@@ -69,7 +69,7 @@ class Script:
 
     def inputs(self, count: int) -> Tensor:
         random = stream(SETTINGS.seed, "routine", self.draw.task, self.draw.iteration)
-        return self.sampler.remembered(lambda: random, count).x
+        return self.sampler.remembered(random, count).x
 
     def losses(self) -> list[Tensor]:
         draw, t = self.draw, self.draw.task
