@@ -64,8 +64,8 @@ def copy(file: Path, place: Path) -> None:
 
 def explore(page: Path) -> None:
     """Write the page with which readers explore the shipped runs."""
-    command = [sys.executable, "-m", "twofold", "report", str(ROOT / RUNS), "--output", str(page)]
-    subprocess.run(command, check=True)
+    words = ["report", RUNS, "--output", page.resolve()]  # its title is the path as given
+    subprocess.run([sys.executable, "-m", "twofold", *words], cwd=ROOT, check=True)
 
 
 if __name__ == "__main__":
