@@ -37,15 +37,18 @@ class Row:
 
 
 def in_turns(
-    what: Mapping[str, Callable[[], object]], rounds: int, warm_up: int = 1
+    what: Mapping[str, Callable[[], object]],
+    rounds: int,
+    warm_up: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
     """The median seconds of each, taken in turns, without the rounds that warm up."""
     seconds: dict[str, list[float]] = {name: [] for name in what}
     for _ in range(warm_up + rounds):
         for name, act in what.items():
-            start = time.perf_counter()
+            start = clock()
             act()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(clock() - start)
     return {name: statistics.median(times[warm_up:]) for name, times in seconds.items()}
 
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from helpers.commandline import Command, Outcome, leftovers, one_line, runs_in, start, tiny
+from helpers.watching import python
 
 from twofold import Run
 from twofold.experiments import local
@@ -36,6 +37,15 @@ def slowly(table, path, **options):
     write_table(table, path, **options)
 
 parquet.write_table = slowly
+"""
+
+UNGUARDED = """
+import twofold
+
+print("imported")
+short = dict(plugins=[{plugin!r}], iterations=2, eval_size=10)
+runs = [twofold.configure("tiny", "er", seed=seed, **short) for seed in (1, 2)]
+twofold.run_all(runs, out={out!r}, data={data!r}, workers=2)
 """
 
 # What the kernel does to a process when memory runs out.
@@ -122,6 +132,15 @@ def kept(out: Path, lines: list[str]) -> None:
     for folder in folders:
         assert Run.load(folder).summary["iterations"] > 0
     assert leftovers(out) == []
+
+
+def test_a_script_that_starts_workers_when_it_is_imported(toy: Path, tmp_path: Path) -> None:
+    names = {"plugin": str(toy / "tiny.py"), "out": str(tmp_path / "runs"), "data": str(toy)}
+    (tmp_path / "script.py").write_text(UNGUARDED.format(**names))
+    out, err = python(tmp_path / "script.py").communicate(timeout=120)
+    assert out.splitlines()[0] == "imported"
+    assert err.count("Traceback") == 1  # of the script, and of no worker
+    assert 'put its calls below `if __name__ == "__main__":`' in err.splitlines()[-1]
 
 
 def test_two_workers_make_the_same_curves_as_none(

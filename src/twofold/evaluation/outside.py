@@ -52,6 +52,7 @@ class _Known:
     tensors: list[Tensor]
     shapes: dict[str, torch.Size]
     predict: Predictor
+    device: torch.device  # of the first tensor, found once per evaluation
     rebuilt: int = 0
     tried: bool = False  # whether it was found out if the module changes its inputs
 
@@ -119,7 +120,7 @@ class OutsideEvaluator:
         assert predict is not None  # there is a test set of examples
         if k not in self._drawn:
             self._drawn[k] = test.drawn(self._size, self._seed, k)
-        device = self._known[role].view.device
+        device = self._known[role].device
         if self._drawn[k].x.device != device:
             self._drawn[k] = self._drawn[k].to(device)
         drawn = self._drawn[k]
@@ -160,6 +161,8 @@ class OutsideEvaluator:
         return self._split(predict, x)
 
     def _split(self, predict: Predictor, x: Tensor) -> Tensor:
+        if len(x) <= self._most:
+            return predict(x, lambda scores: scores)
         return torch.cat([predict(part, lambda scores: scores) for part in x.split(self._most)])
 
     def _predictor(self, role: str, module: Any, sets: Sequence[TestSet]) -> Predictor | None:
@@ -178,21 +181,23 @@ class OutsideEvaluator:
         named = dict(module.named_parameters())
         shapes = {name: parameter.shape for name, parameter in named.items()}
         tensors: list[Tensor] = [*named.values(), *module.buffers()]
+        device = tensors[0].device if tensors else torch.device("cpu")
         known = self._known.get(role)
         if known is not None:
             _check_size(known.shapes, shapes)
         if known is None or not _same(known.tensors, tensors) or known.view.module is not module:
             rebuilt = 0 if known is None else known.rebuilt + 1
             view = _Scoring(module)
-            sample = test.few.x.to(view.device)
+            sample = test.few.x.to(device)
             plain = rebuilt > REBUILDS
             predict = Plain(view, chunk_size(view, sample)) if plain else confirmed(view, sample)
-            known = self._known[role] = _Known(view, tensors, shapes, predict, rebuilt)
+            known = self._known[role] = _Known(view, tensors, shapes, predict, device, rebuilt)
+        known.device = device
         if isinstance(known.predict, Confirmed):
             known.predict.current = False
-        if torch.is_autocast_enabled(known.view.device.type):  # the copy computes in fp32
+        if torch.is_autocast_enabled(device.type):  # the copy computes in fp32
             return Plain(known.view, chunk_size(known.view, test.few.x))
-        return _moving(known.predict, known.view.device)
+        return _moving(known.predict, device)
 
 
 def _moving(predict: Predictor, device: torch.device) -> Predictor:

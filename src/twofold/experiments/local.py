@@ -41,6 +41,13 @@ if TYPE_CHECKING:
 # A run uses one thread. Libraries read these variables when they load, before a worker can act.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
+WORKER = "twofold worker"  # the name of a worker process
+UNGUARDED = 79  # its exit code if the script that started it starts workers when it is imported
+GUARD = (
+    "worker processes import this script, which would start workers again: put its calls below "
+    '`if __name__ == "__main__":`, or set engine="inline"'
+)
+
 
 @dataclass
 class LocalEngine:
@@ -60,6 +67,7 @@ class LocalEngine:
     def run(
         self, configs: Sequence[Config], store: Store, data: Path | None, watcher: Watcher
     ) -> None:
+        _check_main()
         devices: list[str | None] = [*self.devices] or [None] * self.workers
         _Pool(configs, store, data, watcher, self.checkpoint_every, self.live).run(devices)
 
@@ -123,9 +131,8 @@ class _Pool:
     def _hire(self, device: str | None) -> None:
         context = _context()
         own_end, worker_end = context.Pipe()
-        process = context.Process(
-            target=_work, args=(worker_end, dict(os.environ), *self._arguments), daemon=True
-        )
+        arguments = worker_end, dict(os.environ), *self._arguments
+        process = context.Process(target=_work, args=arguments, name=WORKER, daemon=True)
         process.start()
         worker_end.close()
         self._workers[own_end] = _Worker(process, device, _log_of(self._store, process.pid))
@@ -177,6 +184,8 @@ class _Pool:
     def _bury(self, connection: Connection, worker: _Worker, index: int) -> None:
         """Replace a worker that has died."""
         worker.process.join()
+        if worker.process.exitcode == UNGUARDED:
+            raise UserError(GUARD) from None
         why = f"its worker died (exit code {worker.process.exitcode})"
         self._show(worker)
         printed = worker.log.read_text("utf-8", "replace") if worker.log.exists() else ""
@@ -184,6 +193,16 @@ class _Pool:
         self._ledger.died(index, why, printed)
         if self._ledger:
             self._hire(worker.device)
+
+
+def _check_main() -> None:
+    """Refuse to start workers in a process that is importing its main script."""
+    process = multiprocessing.current_process()
+    if not getattr(process, "_inheriting", False):
+        return
+    if process.name == WORKER:
+        os._exit(UNGUARDED)  # the process that started it says why, once for all workers
+    raise UserError(GUARD)
 
 
 def _context() -> ForkServerContext | SpawnContext:
