@@ -14,6 +14,7 @@ import pytest
 import torch
 from helpers.benchmarks import domain_benchmark
 from helpers.figures import (
+    diagnosed,
     stored,
     two_tasks,
 )
@@ -162,8 +163,10 @@ def test_the_guide_tells_the_truth(tmp_path, monkeypatch):
     config = twofold.configure("domain-cifar100", "er", mode="online")
     online = example_run(config, [[50, 60, 70, 80], [np.nan] * 2 + [1, 1]])
     stored([*runs, online], Path("runs"))
+    stored([diagnosed("er"), diagnosed("er+gem")], Path("diagnosed"))
     for command in re.findall(r"^twofold (figure .*?)(?: +#.*)?$", guide, re.MULTILINE):
-        assert main(shlex.split(command)) == 0, command
+        other = ["--runs", "diagnosed"] if "diagnosis" in command else []
+        assert main([*shlex.split(command), *other]) == 0, command
     (code,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
     exec(code, {})
     assert {path.name for path in Path().glob("*.*")} == {
@@ -172,6 +175,7 @@ def test_the_guide_tells_the_truth(tmp_path, monkeypatch):
         "compare.svg",
         "joint.png",
         "compare.png",
+        "rotated-mnist-offline-diagnosis.png",
     }
     assert set(re.findall(r"^\| `(.*?)` ", guide, re.MULTILINE)) == set(KINDS)
 

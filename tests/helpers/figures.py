@@ -81,3 +81,20 @@ def colours(figure: Figure) -> dict[str, str]:
 def note(figure: Figure) -> str:
     """What stands below, on one line."""
     return " ".join(figure.get_supxlabel().split())
+
+
+LENGTH = 6  # of a task
+CHANGES = {"old_change": 0.5, "old_predicted": 0.2, "old_direct": -0.1, "old_second": 0.3}
+
+
+def diagnosed(method: str, seed: int = 142, factor: float = 1.0, **more: float) -> Run:
+    """A run whose old loss changes equally at every step."""
+    run = two_tasks(method, [90.0] * 2 * LENGTH, seed, diagnose=True, eval_schedule="every:3")
+    first = np.full(LENGTH, np.nan)
+    steps = np.arange(1.0, LENGTH + 1)
+    for name, value in {**CHANGES, **more}.items():
+        column = np.concatenate([first, np.full(LENGTH, factor * value)])
+        run.columns[name] = column.astype(np.float32)  # type: ignore[index]
+    cosine = np.concatenate([first, steps / 10]).astype(np.float32)
+    run.columns["old_cosine"] = cosine  # type: ignore[index]
+    return run

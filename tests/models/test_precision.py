@@ -59,6 +59,13 @@ def test_a_child_process_answers_whatever_happens_to_it(
 ) -> None:
     monkeypatch.setattr(precision, "layers_work", layers)
     monkeypatch.setattr(precision, "PATIENCE", 0.5 if layers is hangs else 60.0)
+    children, fork = [], os.fork
+
+    def noted() -> int:
+        children.append(fork())
+        return children[-1]
+
+    monkeypatch.setattr(os, "fork", noted)
     assert precision._works_in_child() is answer
-    with pytest.raises(ChildProcessError):  # none is left
-        os.waitpid(-1, os.WNOHANG)
+    with pytest.raises(ChildProcessError):  # it is not left behind
+        os.waitpid(children[0], os.WNOHANG)

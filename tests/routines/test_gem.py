@@ -235,7 +235,7 @@ def test_a_solver_without_an_answer_keeps_the_gradient_and_is_counted(monkeypatc
 def test_nearly_parallel_references_are_still_projected():
     """In single precision their GG' is indefinite; it is computed again in double."""
     random = np.random.default_rng(0)
-    base = 10 * random.normal(size=100_000) / np.sqrt(100_000)
+    base = 100 * random.normal(size=100_000) / np.sqrt(100_000)
     rows = np.cumsum([base + 0.01 * random.normal(size=base.size) / 30 for _ in range(9)], 0)
     G, g = (torch.tensor(values, dtype=torch.float32) for values in (rows, -base))
     single = (G @ G.T).double().numpy() + RIDGE * np.eye(9)

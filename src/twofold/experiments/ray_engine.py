@@ -131,7 +131,7 @@ class _Errand:
     data: Path | None
     plugins: dict[str, dict[str, bytes]]  # the texts of each, for nodes without the files
     checkpoint_every: float
-    live: Live
+    live: Live = field(default_factory=Live)
     folder: Path = field(default_factory=Path.cwd)  # the start of relative paths
     places: dict[str, str] = field(default_factory=lambda: _places())
     twofold: str = field(default_factory=lambda: _code())

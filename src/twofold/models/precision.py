@@ -22,7 +22,7 @@ def bf16_works() -> bool:
     Some virtual machines promise matrix instructions (AMX) that do not work. There, torch raises
     an error for some layers, and others end the process. So a child process tries them.
     """
-    return _works_in_child() if _promises_amx() else layers_work()
+    return _works_in_child() if _promises_amx() and hasattr(os, "fork") else layers_work()
 
 
 def layers_work() -> bool:

@@ -42,7 +42,11 @@ def test_any_methods_fit_into_one_column():
     assert shares(share)[ORANGE][1] == [0, 0, 0, 1]
 
 
-@pytest.mark.parametrize("routine", [*sorted({*Routine.known} - {"rescale", "nmc"}), "gem+rescale"])
+BEHIND = ("rescale", "fade")  # which need a routine before them
+ALONE = sorted({*Routine.known} - {*BEHIND, "nmc"})
+
+
+@pytest.mark.parametrize("routine", [*ALONE, *(f"gem+{name}" for name in BEHIND)])
 def test_a_routine_by_itself_and_on_er_are_two_lines(routine):
     """`agem` is finetune+agem: another line than that of er+agem."""
     methods = [canonical(method, "rotated-mnist", "paper") for method in (routine, f"er+{routine}")]

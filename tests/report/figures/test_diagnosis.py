@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
-from helpers.figures import BLACK, BLUE, curves, legend, note, stored, two_tasks
+from helpers.figures import (
+    BLACK,
+    BLUE,
+    LENGTH,
+    curves,
+    diagnosed,
+    legend,
+    note,
+    stored,
+    two_tasks,
+)
 from matplotlib.colors import to_hex
 
 from twofold import Run, Store, UserError
 from twofold.drawing.style import DIM, VERMILLION
 from twofold.experiments.export import export
 from twofold.report.figures import find_kind, save_figure
-from twofold.report.figures.diagnosis import COSINE, LINES, STATISTICS, diagnosis_figure
-
-LENGTH = 6  # of a task
-CHANGES = {"old_change": 0.5, "old_predicted": 0.2, "old_direct": -0.1, "old_second": 0.3}
-
-
-def diagnosed(method: str, seed: int = 142, factor: float = 1.0, **more: float) -> Run:
-    """A run whose old loss changes equally at every step."""
-    run = two_tasks(method, [90.0] * 2 * LENGTH, seed, diagnose=True, eval_schedule="every:3")
-    first = np.full(LENGTH, np.nan)
-    steps = np.arange(1.0, LENGTH + 1)
-    for name, value in {**CHANGES, **more}.items():
-        column = np.concatenate([first, np.full(LENGTH, factor * value)])
-        run.columns[name] = column.astype(np.float32)  # type: ignore[index]
-    cosine = np.concatenate([first, steps / 10]).astype(np.float32)
-    run.columns[COSINE] = cosine  # type: ignore[index]
-    return run
+from twofold.report.figures.diagnosis import LINES, STATISTICS, diagnosis_figure
 
 
 def test_changes_are_summed_from_the_switch_on_and_cosines_are_not():
