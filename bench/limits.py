@@ -16,7 +16,7 @@ OPERATIONS = TIMES * 2 * SIZE**3
 
 
 def precisions() -> dict[str, torch.dtype]:
-    """Those that this processor computes in."""
+    """Return the precisions that this processor computes in."""
     return {"fp32": torch.float32, **({"bf16": torch.bfloat16} if bf16_works() else {})}
 
 

@@ -132,7 +132,7 @@ def linear_benchmark() -> Benchmark:
 
 
 def hessian(W: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Of the mean cross-entropy of softmax(XW'), in closed form: the mean of (diag p - pp') x xx'.
+    """The Hessian of the mean cross-entropy of softmax(XW'): the mean of (diag p - pp') x xx'.
 
     X has a last column of ones; parameters are the rows of W, one after the other.
     """
@@ -196,8 +196,11 @@ def test_every_term_is_that_of_the_update_rule_and_a_closed_hessian(momentum, ro
 
 @pytest.mark.parametrize("method", ["er", "er+lpr", "er+hold"])
 def test_the_two_terms_of_a_quadratic_are_its_whole_change(method, monkeypatch):
-    """With squares as the loss of old data, there is no third term, however long the steps are."""
-    squares = lambda y: lambda logits: (logits - nn.functional.one_hot(y, 3)).square().mean()  # noqa: E731
+    """A loss of squares on old data has no third term, however long the steps are."""
+
+    def squares(y):
+        return lambda logits: (logits - nn.functional.one_hot(y, 3)).square().mean()
+
     monkeypatch.setattr("twofold.diagnosis.cross_entropy", squares)
     curves = trained(method, benchmark=linear_benchmark(), diagnose=True, lr=0.5)[1].curves
     later = curves["task"] > 1

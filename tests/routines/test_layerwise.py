@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -162,8 +163,8 @@ def test_with_endless_strength_no_output_of_a_network_changes_to_first_order(rou
         names = {name: p.detach() for name, p in network.named_parameters()}
         tangents = {name: p.grad.clone() for name, p in network.named_parameters()}
         network.eval()
-        call = lambda values: torch.func.functional_call(network, values, (x,))  # noqa: E731
-        result = torch.func.jvp(call, (names,), (tangents,))[1]
+        outputs = partial(torch.func.functional_call, network, args=(x,))
+        result = torch.func.jvp(outputs, (names,), (tangents,))[1]
         network.train()
         return float(result.norm() / d.norm())
 
