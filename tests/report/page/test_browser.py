@@ -94,6 +94,14 @@ def test_one_click_zooms_to_a_switch_and_back(page):
     assert x_range(page) == [198, 251]
 
 
+def test_the_whole_run_shows_the_highest_point_of_its_first_task(page):
+    """It leaves out that a task starts at chance, but not what is learned before a switch."""
+    curve = "{ x: [1, 2, 3, 4], y: [10, 95, 80, 90], series: { group: { ends: [3, 4] } }, task: 1 }"
+    low, high = page.evaluate(f"yRange([{curve}], [0, 4])")
+    assert 70 < low < 80
+    assert 95 < high < 100
+
+
 def test_dragging_zooms_and_there_are_ways_back(page):
     def drag() -> None:
         box = page.locator("#chart .nsewdrag").first.bounding_box()

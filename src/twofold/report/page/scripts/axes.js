@@ -70,9 +70,9 @@ function yRange(curves, [first, last]) {
     const { x, y, error } = curve;
     const start = firstFitted(curve, first);
     for (let k = 0; k < x.length; k++) {
-      if (x[k] < start || x[k] > last) continue;
-      low = Math.min(low, y[k] - (error?.[k] ?? 0));
+      if (x[k] < first || x[k] > last) continue;
       high = Math.max(high, y[k] + (error?.[k] ?? 0));
+      if (x[k] >= start) low = Math.min(low, y[k] - (error?.[k] ?? 0));
     }
   }
   if (low > high) return [0, 100];
@@ -81,8 +81,8 @@ function yRange(curves, [first, last]) {
 }
 
 /**
- * Return the first iteration that the range must fit. A whole run counts from the end of its task, because
- * it starts at chance.
+ * Return the first iteration that the lower end of the range must fit. A whole run counts from the end of
+ * its task, because it starts at chance.
  * @param {Curve} curve
  * @param {number} first
  */
