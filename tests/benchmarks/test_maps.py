@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -128,7 +129,7 @@ def test_a_run_needs_little_memory(tmp_path, monkeypatch):
     x = np.memmap(tmp_path / "large", np.float32, "r", shape=(50_000, 1000))
     y = torch.arange(25_000) % 2
     parts = [(x[:25_000], y, x[:500], y[:500]), (x[25_000:], y + 2, x[-500:], y[:500] + 2)]
-    model = lambda: torch.nn.Linear(1000, 4)  # noqa: E731
+    model = functools.partial(torch.nn.Linear, 1000, 4)
     benchmark = Benchmark.from_tensors("large", parts, model=model)
     twofold.run(benchmark, "er", batch_size=10, iterations=20, eval_size=50)
     assert peak() - before < 100  # it is above 180 if pages are not given back
