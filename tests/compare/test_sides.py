@@ -112,6 +112,21 @@ def test_mistakes_are_answered_in_one_line(
     assert message(runs(("er", {}), ("er+gem", {})), *values, **options).startswith(said)
 
 
+def test_the_command_for_missing_runs_names_the_plugins_of_the_benchmark() -> None:
+    """No plugin is loaded here; `mine.py` has a routine of some runs only."""
+    ers = [changed(run, benchmark="own", plugins=["my own.py"]) for run in seeded("er", THREE)]
+    gems = [
+        changed(run, benchmark="own", plugins=["my own.py", "mine.py"])
+        for run in seeded("er+gem", THREE)
+    ]
+    assert message([*ers, *gems], "er", "joint") == (
+        "no runs of joint: train them with "
+        "`twofold run own joint --seeds 5 --plugin 'my own.py'` (there are er, er+gem)"
+    )
+    tensors = [changed(run, benchmark="own", own="1234") for run in seeded("er", THREE)]
+    assert message(tensors, "er", "joint") == "no runs of joint (there are er)"
+
+
 def test_two_seeds_in_common_are_needed() -> None:
     found = [*seeded("er", THREE), scored_run("er+gem", seed=152), scored_run("joint", seed=7)]
     assert message(found, "er", "er+gem") == (

@@ -18,7 +18,7 @@ from typing import Any
 from twofold.benchmarks import Recipe
 from twofold.compare.groups import Group, groups
 from twofold.compare.reductions import Reductions
-from twofold.compare.selection import can_be_run, preference, run_command
+from twofold.compare.selection import can_be_run, plugins_of, preference, run_command
 from twofold.component import plain
 from twofold.errors import UserError, unknown
 from twofold.experiments.config import QUOTA, Config, own_settings
@@ -180,11 +180,11 @@ def _missing(runs: Sequence[Run], axis: Axis, value: Any) -> UserError:
     known = {plain(run.config.value(axis.name)) for run in runs}
     places = Counter((run.config.benchmark, run.config.mode, run.config.profile) for run in runs)
     ((place, _),) = places.most_common(1)
-    if axis.name == "method" and can_be_run(str(value)) and place[0] in Recipe.known:
-        command = run_command([str(value)], *place)
-        listed = ", ".join(sorted(known))
-        return UserError(f"no runs of {value}: train them with `{command}` (there are {listed})")
-    return unknown(axis.option.column, plain(value), known)
+    if axis.name != "method" or not can_be_run(str(value)):
+        return unknown(axis.option.column, plain(value), known)
+    named = place[0] in Recipe.known or plugins_of(place[0], runs)  # unlike tensors in a script
+    command = f": train them with `{run_command([str(value)], place, runs)}`" if named else ""
+    return UserError(f"no runs of {value}{command} (there are {', '.join(sorted(known))})")
 
 
 def _ambiguous(found: Sequence[Values]) -> UserError:
