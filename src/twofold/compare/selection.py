@@ -292,15 +292,11 @@ def run_command(methods: Sequence[str], place: tuple[str, str, str], runs: Itera
     words = ["twofold", "run", benchmark, *methods, "--seeds", "5"]
     words += ["--mode", mode] if mode != "offline" else []
     words += ["--profile", profile] if profile != profiles.DEFAULT else []
-    for plugin in plugins_of(benchmark, runs):
+    each = [run.config.plugins for run in runs if run.config.benchmark == benchmark]
+    common = [plugin for plugin in each[0] if all(plugin in own for own in each)] if each else []
+    for plugin in common:
         words += ["--plugin", plugin]
     return shlex.join(words)
-
-
-def plugins_of(benchmark: str, runs: Iterable[Run]) -> list[str]:
-    """Return the plugins that all runs on a benchmark have."""
-    each = [run.config.plugins for run in runs if run.config.benchmark == benchmark]
-    return [plugin for plugin in each[0] if all(plugin in own for own in each)] if each else []
 
 
 def _under(run: Run, profile: str) -> Run | None:
