@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers import publishers
 from helpers.commandline import Outcome, process
 from torch import nn
 
@@ -248,6 +249,22 @@ def test_data_that_differ_each_time_are_equal_to_none(
     assert digests.unknown_reasons(one) == [
         "its build delivers different data each time: draw them from the seed"
     ]
+
+
+def test_a_dataset_in_several_versions_counts_with_its_contents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mini-ImageNet, of which a user provides all images, some, or a different selection."""
+    monkeypatch.setenv("TWOFOLD_CACHE", str(tmp_path / "cache"))
+    for name, per_class in (("one", 6), ("same", 6), ("larger", 7)):
+        publishers.write_mini_pickles(tmp_path / name, publishers.mini_pickles(per_class), 2)
+    config = configure("split-mini-imagenet", "er")
+    one, same, larger, absent = (
+        digests.with_data(config, tmp_path / name).identity()
+        for name in ("one", "same", "larger", "absent")
+    )
+    assert one == same != larger
+    assert absent == config.identity()  # an estimate needs no images
 
 
 @pytest.mark.parametrize("text", ["[]", "3", '{"data": 3}', "not JSON"])
