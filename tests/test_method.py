@@ -157,8 +157,9 @@ def test_each_making_is_fresh():
         # Unknown names, with the closest spelling.
         ("err", "unknown method 'err': did you mean 'er'?"),
         ("gme", "unknown method 'gme': did you mean 'gem'?"),
-        ("er+gme", "unknown routine 'gme': did you mean 'gem'?"),
-        ("er+xyz", "unknown routine 'xyz' (there are agem, clip, cosine, ema, fade, gem"),
+        ("er+gme", "unknown routine or term 'gme': did you mean 'gem'?"),
+        ("er+decya", "unknown routine or term 'decya': did you mean 'decay'?"),
+        ("er+xyz", "unknown routine or term 'xyz' (there are agem, clip, cosine, decay, distil, e"),
         ("ER", "unknown method 'ER'"),
         ("er+gem(gama=0.1)", "unknown option of gem 'gama': did you mean 'gamma'?"),
         ("er+agem(gamma=0.1)", "unknown option of agem 'gamma'"),

@@ -201,6 +201,7 @@ def test_a_run_can_be_asked_for_with_any_optimiser(tmp_path):
     ("optimizer", "message"),
     [
         ("adan", "unknown optimizer 'adan': did you mean 'adam'"),
+        ("adma", "unknown optimizer 'adma': did you mean 'adam'"),
         ("adam(lr=fast)", "adam's lr must be a finite number, not 'fast'"),
         ("adam(0.1)", r"optimizer 'adam\(0.1\)': name its options; write adam\(lr=0.001\)"),
         ("adam(beta3=1)", "unknown option of adam 'beta3': did you mean 'beta"),

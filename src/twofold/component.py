@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING
 from functools import cache
 from pathlib import Path
@@ -71,6 +71,14 @@ class Component:
         """Tell whether `name` is, or would be, a component of this kind."""
         return name in cls.known or name.partition(":")[0] in cls.families
 
+    @staticmethod
+    def unknown(name: str, kinds: Sequence[type[Component]]) -> UserError:
+        """Return the error for a name that no component of these kinds has."""
+        names = [name for kind in kinds for name in kind.known]
+        names += [f"{family}:NAME" for kind in kinds for family in kind.families]
+        error = unknown(" or ".join(kind.kind for kind in kinds), name, names)
+        return UserError(f"{error}; define your own in a plugin")
+
     @classmethod
     def find(cls, name: str) -> type[Self]:
         """Return the component of this kind with this name."""
@@ -78,9 +86,7 @@ class Component:
         if family in cls.families:
             return cast(type[Self], cls.families[family](member))
         if name not in cls.known:
-            families = [f"{family}:NAME" for family in cls.families]
-            error = unknown(cls.kind, name, [*cls.known, *families])
-            raise UserError(f"{error}; define your own in a plugin")
+            raise cls.unknown(name, [cls])
         return cast(type[Self], cls.known[name])
 
     @classmethod

@@ -33,5 +33,9 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
 def closest(name: str, names: Iterable[str]) -> str | None:
     """Return the most similar name, ignoring case."""
     lower = {known.lower(): known for known in names}
-    close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
+    word = name.lower()
+    close = difflib.get_close_matches(word, lower, cutoff=0.5)
+    # Two letters in the wrong order are one mistake, which difflib counts as two.
+    swaps = {f"{word[:k]}{word[k + 1]}{word[k]}{word[k + 2 :]}" for k in range(len(word) - 1)}
+    close.sort(key=lambda known: known not in swaps)
     return lower[close[0]] if close else None

@@ -73,7 +73,9 @@ class Method:
             kinds = [each for each in known if each.knows(piece.name)]
             if not kinds and place == 0:
                 raise unknown("method", piece.name, [name for each in known for name in each.known])
-            component = (kinds[0] if kinds else known[1]).find(piece.name)
+            if not kinds:
+                raise Component.unknown(piece.name, known[1:])
+            component = kinds[0].find(piece.name)
             written.append((component, piece.options(component)))
         return cls._ordered(written)
 

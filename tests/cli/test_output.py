@@ -109,7 +109,7 @@ def test_the_folder_of_runs_is_printed_if_there_are_any(
         ("agem(frozen,1)", "agem takes at most 1 option: reference"),
         ("er --plugin nope.py", "there is no file nope.py"),
         ("er --plugin .", "plugin '.' is not a Python file"),
-        ("er+xyz", r"unknown routine 'xyz' \(there are .*\); define your own in a plugin"),
+        ("er+xyz", r"unknown routine or term 'xyz' \(there are .*\); define your own in a plugin"),
     ],
 )
 def test_what_cant_be_done(twofold: Command, words: str, told: str) -> None:

@@ -142,7 +142,7 @@ def test_families_are_a_benchmark_and_mode() -> None:
     ("methods", "margin", "message"),
     [
         ("[]", "{}", 'primary: method is missing, such as method = ["er+gem"]'),
-        ('["er+gme"]', "{}", "primary: unknown routine 'gme'"),
+        ('["er+gme"]', "{}", "primary: unknown routine or term 'gme'"),
         ('["er+sam"]', "{}", "primary: unknown method 'er+sam'"),
         ('["er"]', "{}", "primary: er has no routine to compare with its objective alone"),
         ('["er+gem"]', "1", "primary: margin must be such as {min = 1.0, avg = 0.5}, not 1"),

@@ -73,6 +73,13 @@ def test_runs_are_selected_by_benchmark_mode_profile_method_and_settings():
         chosen("rotated-mnist", "onlin")
     with pytest.raises(UserError, match=r"unknown profile 'publish': did you mean 'published'"):
         chosen(profile="publish")
+    of_plugin = [
+        dataclasses.replace(run, config=dataclasses.replace(run.config, plugins=["own.py"]))
+        for run in runs.values()
+    ]
+    for choice in ({"methods": ["joint"]}, {"mode": "online", "profile": "published"}):
+        with pytest.raises(UserError, match=r"`twofold run rotated-mnist .* --plugin own\.py`"):
+            select_runs(of_plugin, "rotated-mnist", **choice)
     command = "`twofold run split-cifar100 er --seeds 5 --profile published`"
     with pytest.raises(UserError, match=f"no runs of split-cifar100, .*: train .* with {command}"):
         chosen("split-cifar100", profile="published")

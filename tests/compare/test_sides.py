@@ -112,6 +112,22 @@ def test_mistakes_are_answered_in_one_line(
     assert message(runs(("er", {}), ("er+gem", {})), *values, **options).startswith(said)
 
 
+def test_missing_runs_are_trained_in_the_setting_of_the_others_with_their_plugins() -> None:
+    """No plugin is loaded here."""
+    options = {"iterations": 50, "memory": "ring(50)"}
+    ers = [
+        changed(run, benchmark="own", plugins=["my own.py"])
+        for run in seeded("er", THREE, **options)
+    ]
+    assert message([*seeded("gem", THREE[:2]), *ers], "er", "joint") == (
+        "no runs of joint: train them with `twofold run own joint --mode offline --seeds 3 "
+        "--iterations 50 --memory 'ring(50)' --profile paper --plugin 'my own.py'` "
+        "(there are er, gem)"
+    )
+    tensors = [changed(run, benchmark="own", own="1234") for run in seeded("er", THREE)]
+    assert message(tensors, "er", "joint") == "no runs of joint (there are er)"
+
+
 def test_two_seeds_in_common_are_needed() -> None:
     found = [*seeded("er", THREE), scored_run("er+gem", seed=152), scored_run("joint", seed=7)]
     assert message(found, "er", "er+gem") == (

@@ -18,6 +18,9 @@ import twofold
 from twofold import Routine, Run, Store, UserError
 from twofold.experiments import checkpoints
 from twofold.experiments.checksums import check
+from twofold.memories import Reservoir
+from twofold.objectives import Er
+from twofold.terms import Addition
 from twofold.training import Training
 
 
@@ -142,6 +145,32 @@ def test_state_that_no_checkpoint_holds_is_refused_at_once(tmp_path, at_start, v
     told = f"routine 'keeping' keeps {kind} in its attribute 'kept', which no checkpoint can hold"
     with pytest.raises(UserError, match=told):
         twofold.run(class_benchmark(), "er+keeping", batch_size=10, out=tmp_path)
+
+
+def test_terms_objectives_and_memories_are_checked_too(tmp_path):
+    class Forgetful(Addition, name="forgetful-term"):
+        def loss(self, forward):
+            self.seen = {1}
+            return 0 * forward.logits.sum()
+
+    class ForgetfulEr(Er, name="forgetful-er"):
+        def passes(self, draw):
+            self.seen = {1}
+            return super().passes(draw)
+
+    class ForgetfulMemory(Reservoir, name="forgetful-memory"):
+        def keep(self, rows):
+            self.seen = {1}
+            return super().keep(rows)
+
+    for method, memory, who in [
+        ("er+forgetful-term", "", "term 'forgetful-term'"),
+        ("forgetful-er", "", "objective 'forgetful-er'"),
+        ("er", "forgetful-memory(9)", "memory 'forgetful-memory'"),
+        ("er", "forgetful-memory(9,current=false)", "memory 'forgetful-memory'"),
+    ]:
+        with pytest.raises(UserError, match=f"{who} keeps set in its attribute 'seen'"):
+            twofold.run(class_benchmark(), method, memory=memory, batch_size=10, out=tmp_path)
 
 
 @pytest.mark.parametrize("value", [None, 1, "text", (1, [2.0]), np.float64(1), np.ones((2, 0, 3))])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers import publishers
 from helpers.commandline import Outcome, process
 from torch import nn
 
@@ -19,6 +22,9 @@ from twofold.discovery import import_file
 from twofold.experiments import digests
 from twofold.experiments.config import configure
 from twofold.experiments.running import listed
+from twofold.memories import Reservoir
+from twofold.objectives import Er
+from twofold.terms import Addition
 
 SHORT = {"batch_size": 10, "eval_size": 10, "iterations": 2}
 PLUGIN = """
@@ -76,6 +82,30 @@ def test_a_changed_helper_or_data_file_makes_a_different_run(noisy: Path) -> Non
     assert len(Store(noisy / "out").runs()) == 4
 
 
+HELPED = """
+from twofold import Routine
+from strength import FACTOR
+
+class Helped(Routine, name="helped"):
+    def direct(self, g, step):
+        return FACTOR * g
+"""
+
+
+def test_a_helper_of_a_routine_is_part_of_its_identity(tmp_path: Path) -> None:
+    """No data tell the runs apart, only the text of a module that the plugin imports."""
+    plugin, helper = tmp_path / "helped.py", tmp_path / "strength.py"
+    plugin.write_text(HELPED)
+    options = f"'rotated-mnist', 'er+helped', plugins=[{str(plugin)!r}]"
+    script = f"import twofold; print(twofold.configure({options}).identity())"
+    found = []
+    for text in ("FACTOR = 1.0", "FACTOR = 0.5", "FACTOR = 1.0"):
+        helper.write_text(text)
+        command = [sys.executable, "-B", "-c", script]
+        found.append(subprocess.check_output(command, text=True, timeout=600))
+    assert found[0] == found[2] != found[1]
+
+
 def own(value: float = 0.0, **options: Any) -> Benchmark:
     x, y = torch.full((30, 3), value), torch.arange(30) % 2
     return Benchmark.from_tensors("mine", [(x, y, x, y)] * 2, **options)
@@ -94,6 +124,34 @@ def test_a_second_routine_of_one_name_does_not_replace_the_run_of_the_first(tmp_
         routine(factor)
         twofold.run(own(), "er+again", out=tmp_path, **SHORT)
     assert len(Store(tmp_path).runs()) == 2
+
+
+def parts(factor: float) -> None:
+    """Define an objective, a term and a memory, each with one name whatever the factor."""
+
+    class AnotherEr(Er, name="another-er"):
+        def passes(self, draw: Any) -> Any:
+            passes = super().passes(draw)
+            return passes if factor else passes[:1]
+
+    class AnotherTerm(Addition, name="another-term"):
+        def loss(self, forward: Any) -> Any:
+            return factor * forward.logits.mean()
+
+    class AnotherMemory(Reservoir, name="another-memory"):
+        def keep(self, rows: Any) -> Any:
+            return super().keep(rows[: int(factor)])
+
+
+@pytest.mark.parametrize(
+    ("method", "memory"), [("another-er", ""), ("er+another-term", ""), ("er", "another-memory(9)")]
+)
+def test_every_component_counts_with_its_source(method: str, memory: str) -> None:
+    found = []
+    for factor in (1.0, 2.0, 1.0):
+        parts(factor)
+        found.append(configure("rotated-mnist", method, memory=memory).identity())
+    assert found[0] == found[2] != found[1]
 
 
 class Net(nn.Module):
@@ -160,6 +218,9 @@ def test_a_file_is_read_again_if_its_size_or_time_changes(
     assert (described(recipe), read) == (first, [])
     os.utime(recipe.place, ns=(0, 0))
     assert (described(recipe) != first, len(read)) == (True, 1)
+    recipe.place.write_text("three")  # a different size
+    os.utime(recipe.place, ns=(0, 0))
+    assert (described(recipe) != first, len(read)) == (True, 2)
 
 
 def test_data_that_cannot_be_read_are_equal_to_none(
@@ -188,6 +249,22 @@ def test_data_that_differ_each_time_are_equal_to_none(
     assert digests.unknown_reasons(one) == [
         "its build delivers different data each time: draw them from the seed"
     ]
+
+
+def test_a_dataset_in_several_versions_counts_with_its_contents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mini-ImageNet, of which a user provides all images, some, or a different selection."""
+    monkeypatch.setenv("TWOFOLD_CACHE", str(tmp_path / "cache"))
+    for name, per_class in (("one", 6), ("same", 6), ("larger", 7)):
+        publishers.write_mini_pickles(tmp_path / name, publishers.mini_pickles(per_class), 2)
+    config = configure("split-mini-imagenet", "er")
+    one, same, larger, absent = (
+        digests.with_data(config, tmp_path / name).identity()
+        for name in ("one", "same", "larger", "absent")
+    )
+    assert one == same != larger
+    assert absent == config.identity()  # an estimate needs no images
 
 
 @pytest.mark.parametrize("text", ["[]", "3", '{"data": 3}', "not JSON"])

@@ -145,6 +145,19 @@ def test_a_larger_network_is_slower(monkeypatch: pytest.MonkeyPatch) -> None:
     assert large.image > 0
 
 
+def test_the_loop_takes_time_beside_the_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The passes of a tiny network take less time than drawing its batches."""
+    monkeypatch.setattr(estimate, "TIMED", 0.001)
+    net = FlatModel(nn.Linear(4, 2))
+    speeds = []
+    for seconds in (0.0, 5.0):
+        monkeypatch.setattr(estimate, "loop_seconds", lambda seconds=seconds: seconds)
+        speeds.append(estimate.calibrate(net, (4,)))
+    assert speeds[0].a_pass < 5 <= speeds[1].a_pass
+    monkeypatch.undo()
+    assert estimate.loop_seconds.__wrapped__() > 0
+
+
 def test_seconds_are_work_at_a_speed(fixed_speed: None) -> None:
     config = configure("rotated-mnist", "er", iterations=10)
     assert Estimator().seconds(config) == 30

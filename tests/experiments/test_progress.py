@@ -26,7 +26,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
 
 
 def test_the_time_left_follows_from_what_was_trained(clock: dict[str, float]) -> None:
-    """Five runs with one complete, one that took 60 s and one half trained leave 2.5 runs."""
+    """Neither the start of the workers nor what a checkpoint had counts as speed.
+
+    Of five runs, one is there. In 60 s, one goes from a tenth to its end, and one from 0.5 to 0.75.
+    """
     out = io.StringIO()
     configs = [configure("rotated-mnist", "er", seed=seed) for seed in range(5)]
     with Display(configs, Console(file=out, width=200)) as display:
@@ -34,13 +37,17 @@ def test_the_time_left_follows_from_what_was_trained(clock: dict[str, float]) ->
         assert display.seconds_left() is None
         display.started(1)
         display.started(2)
-        clock["now"] = 60.0
+        clock["now"] = 20.0
+        display.progressed(1, Progress(1, 10, 100, 0.5))
         display.progressed(2, Progress(1, 50, 100, 0.5))
+        assert display.seconds_left() is None
+        clock["now"] = 80.0
+        display.progressed(2, Progress(1, 75, 100, 0.5))
         display.finished(1, Finished("trained", SUMMARY, Path("trained")))
-        assert display.seconds_left() == pytest.approx(60 * 2.5 / 1.5)
+        assert display.seconds_left() == pytest.approx(60 * 2.25 / 1.15)
     first, *_, last = out.getvalue().splitlines()
     assert first.endswith("(was there already)  (1 of 5 done)")
-    assert last == "er seed 1: MIN 80.0  AVG 90.0  (2 of 5 done, about 1.5 min left)"
+    assert last == "er seed 1: MIN 80.0  AVG 90.0  (2 of 5 done, about 2 min left)"
 
 
 def test_a_terminal_shows_the_same(clock: dict[str, float]) -> None:
@@ -48,8 +55,10 @@ def test_a_terminal_shows_the_same(clock: dict[str, float]) -> None:
     configs = [configure("rotated-mnist", "er", seed=seed) for seed in range(2)]
     with Display(configs, Console(file=out, width=200, force_terminal=True)) as display:
         display.started(0)
-        clock["now"] = 30.0
-        display.progressed(0, Progress(1, 50, 100, 0.5))
+        clock["now"] = 20.0
+        display.progressed(0, Progress(1, 1, 100, 0.5))
+        clock["now"] = 50.0
+        display.progressed(0, Progress(1, 51, 100, 0.5))
     assert "0 of 2 done, about 1.5 min left, 1 running" in out.getvalue()
 
 

@@ -31,9 +31,10 @@ def own_cache(cache_folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def registries() -> Iterator[None]:
     """Forget what a test has registered, because other tests count what there is."""
-    from twofold import Objective, Recipe, Routine
+    from twofold import Memory, Objective, Recipe, Routine
+    from twofold.terms import Addition
 
-    known = [kind.known for kind in (Recipe, Objective, Routine)]
+    known = [kind.known for kind in (Recipe, Objective, Addition, Routine, Memory)]
     before = [dict(registry) for registry in known]
     yield
     for registry, names in zip(known, before, strict=True):

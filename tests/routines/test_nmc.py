@@ -12,6 +12,7 @@ from torch import nn
 import twofold
 from twofold import Benchmark, How
 from twofold.errors import UserError
+from twofold.routines.nmc import class_means
 
 
 def run(norm: bool = True, **options):
@@ -47,6 +48,13 @@ def test_the_accuracies_are_those_of_the_nearest_mean(norm):
         own = y // 3 == task
         assert accuracy == pytest.approx(100 * (predicted == y)[own].mean(), abs=1e-3)
     assert len(result.raw_task_ends) == 2  # the trained weights are evaluated as well
+
+
+def test_a_long_feature_counts_as_much_as_a_short_one():
+    features = torch.tensor([[10.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
+    means = class_means(features, torch.tensor([0, 0, 1]))
+    torch.testing.assert_close(means[0], torch.full((2,), 0.5**0.5))
+    torch.testing.assert_close(means[1], torch.tensor([0.0, 1.0]))
 
 
 @pytest.mark.parametrize("norm", [False, True])

@@ -99,7 +99,7 @@ def act(args: argparse.Namespace) -> None:
     kind.check_options(**options)
     runs = Store(args.runs).runs(curves=True) if args.runs.is_dir() else []
     if not runs:
-        command = kind.command(args.benchmark, args.mode, args.profile)
+        command = kind.command((args.benchmark, args.mode, args.profile), runs)
         raise no_runs(args.runs, command)
     narrowers = {name: getattr(args, name) for name in NARROWERS} | given_own_settings(args)
     shown = kind.choose(runs, args.benchmark, args.mode, args.profile, args.methods, **narrowers)

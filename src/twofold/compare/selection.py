@@ -10,7 +10,7 @@ import dataclasses
 import json
 import math
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
 from twofold.benchmarks import Recipe
@@ -235,7 +235,7 @@ def select_runs(
     placed = [run for run in runs if (run.config.benchmark, run.config.mode) == (benchmark, mode)]
     candidates = [relabelled for run in placed if (relabelled := _under(run, profile))]
     if not candidates:
-        command = run_command(methods or ["er"], benchmark, mode, profile)
+        command = run_command(methods or ["er"], (benchmark, mode, profile), runs)
         places = sorted({", ".join(_place(run.config)) for run in runs}) or ["none at all"]
         raise UserError(
             f"no runs of {benchmark}, {mode}, {profile}: train them with `{command}` "
@@ -243,7 +243,7 @@ def select_runs(
         )
     if methods:
         names = [canonical(method, benchmark, profile) for method in methods]
-        _check_methods(names, {run.config.method for run in candidates}, (benchmark, mode, profile))
+        _check_methods(names, candidates, (benchmark, mode, profile))
         candidates = [run for run in candidates if run.config.method in names]
     for name, value in narrowers.items():
         if value is not None:
@@ -282,11 +282,20 @@ def method_groups(runs: Sequence[Run]) -> list[Group]:
     return sorted(chosen, key=lambda each: (each.objective, each.routines != "sgd", each.routines))
 
 
-def run_command(methods: Sequence[str], benchmark: str, mode: str, profile: str) -> str:
-    """Return the command that trains these methods with five seeds."""
+def run_command(methods: Sequence[str], place: tuple[str, str, str], runs: Iterable[Run]) -> str:
+    """Return the command that trains these methods with five seeds.
+
+    place: benchmark, mode and profile.
+    runs: finished ones. The plugins that all of them on this benchmark needed may define it.
+    """
+    benchmark, mode, profile = place
     words = ["twofold", "run", benchmark, *methods, "--seeds", "5"]
     words += ["--mode", mode] if mode != "offline" else []
     words += ["--profile", profile] if profile != profiles.DEFAULT else []
+    each = [run.config.plugins for run in runs if run.config.benchmark == benchmark]
+    common = [plugin for plugin in each[0] if all(plugin in own for own in each)] if each else []
+    for plugin in common:
+        words += ["--plugin", plugin]
     return shlex.join(words)
 
 
@@ -328,14 +337,15 @@ def _check_names(runs: Sequence[Run], benchmark: str, mode: str, profile: str) -
 
 
 def _check_methods(
-    methods: Iterable[str], known: Collection[str], place: tuple[str, str, str]
+    methods: Iterable[str], runs: Sequence[Run], place: tuple[str, str, str]
 ) -> None:
+    known = {run.config.method for run in runs}
     missing = [method for method in methods if method not in known]
     for method in missing:
         if not can_be_run(method):
             raise unknown("method", method, known)
     if missing:
-        command = run_command(missing, *place)
+        command = run_command(missing, place, runs)
         raise UserError(f"no runs of {', '.join(missing)}: train them with `{command}`")
 
 

@@ -7,18 +7,17 @@ error names what to add.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shlex
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from twofold.benchmarks import Recipe
 from twofold.compare.groups import Group, groups
 from twofold.compare.reductions import Reductions
-from twofold.compare.selection import can_be_run, preference, run_command
+from twofold.compare.selection import can_be_run, preference
 from twofold.component import plain
 from twofold.errors import UserError, unknown
 from twofold.experiments.config import QUOTA, Config, own_settings
@@ -178,13 +177,13 @@ def _name(shelf: dict[str, list[Group]], axis: Axis) -> str:
 
 def _missing(runs: Sequence[Run], axis: Axis, value: Any) -> UserError:
     known = {plain(run.config.value(axis.name)) for run in runs}
-    places = Counter((run.config.benchmark, run.config.mode, run.config.profile) for run in runs)
-    ((place, _),) = places.most_common(1)
-    if axis.name == "method" and can_be_run(str(value)) and place[0] in Recipe.known:
-        command = run_command([str(value)], *place)
-        listed = ", ".join(sorted(known))
-        return UserError(f"no runs of {value}: train them with `{command}` (there are {listed})")
-    return unknown(axis.option.column, plain(value), known)
+    if axis.name != "method" or not can_be_run(str(value)):
+        return unknown(axis.option.column, plain(value), known)
+    # In the setting of most seeds, so that there is something to compare them with.
+    largest = max(groups(runs), key=lambda group: len(group.seeds))
+    command = dataclasses.replace(largest.config, method=str(value)).command(largest.seeds)
+    way = f": train them with `{command}`" if command else ""  # none for tensors in a script
+    return UserError(f"no runs of {value}{way} (there are {', '.join(sorted(known))})")
 
 
 def _ambiguous(found: Sequence[Values]) -> UserError:

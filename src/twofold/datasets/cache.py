@@ -126,7 +126,9 @@ def _read(entry: Path) -> Dataset | None:
             Split(arrays[f"{p}-images"], arrays[f"{p}-labels"], arrays.get(f"{p}-coarse"))
             for p in ("train", "test")
         )
-        dataset = Dataset(facts["name"], train, test, tuple(facts["class_names"]))
+        contents = json.dumps([facts["class_names"], facts["arrays"]], sort_keys=True)
+        version = hashlib.sha256(contents.encode()).hexdigest()[:10]
+        dataset = Dataset(facts["name"], train, test, tuple(facts["class_names"]), version)
         mean, deviation = map(tuple, facts["statistics"])
         vars(dataset)["statistics"] = mean, deviation  # in place of the computed ones
         return dataset

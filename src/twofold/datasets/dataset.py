@@ -33,6 +33,7 @@ class Dataset:
     train: Split
     test: Split
     class_names: tuple[str, ...]
+    version: str = ""  # a digest of its contents, once it is in the cache
 
     @cached_property
     def statistics(self) -> Constants:

@@ -40,6 +40,14 @@ def load(name: str, folder: Path | None = None) -> Dataset:
         return cache.load(name, copy, lambda: _decode(source, copy))
 
 
+def version(name: str, folder: Path | None = None) -> str:
+    """Return a digest of a dataset that circulates in several versions.
+
+    It is empty if one version is published, since every copy is compared with that.
+    """
+    return "" if _source(name).digest else load(name, folder).version
+
+
 def get(name: str, folder: Path | None = None) -> Path:
     """Return the place of a dataset's files, in `folder` if given; fetch them if necessary."""
     source = _source(name)

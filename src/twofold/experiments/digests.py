@@ -15,12 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from twofold import datasets
 from twofold.benchmarks import Benchmark, Recipe
 from twofold.benchmarks.maps import Mapped, file_of
 from twofold.datasets import cache
 from twofold.datasets.fetch import sha256_of
 from twofold.discovery import modules_of
-from twofold.errors import UserError
+from twofold.errors import MissingDataError, UserError
 from twofold.memories.reading import memory_of
 from twofold.models.checks import built
 from twofold.own_code import UNKNOWN, code_digest
@@ -92,18 +93,17 @@ def code_of(
 
 
 def with_data(config: Config, folder: Path | None) -> Config:
-    """Return a configuration with the digest of the data, if a user's own recipe delivers them."""
+    """Return a configuration with the digest of the data, unless they are as published."""
     if config.own or any(text.startswith(DATA) for text in config.digests):
         return config
-    recipe = Recipe.find(config.benchmark)
-    if is_library(recipe.__module__):
+    digest = _data.of(Recipe.find(config.benchmark), config.whitening, folder)
+    if not digest:
         return config
-    digest = _data.of(recipe, config.whitening, folder)
     return dataclasses.replace(config, digests=[*config.digests, DATA + digest])
 
 
 class _Data:
-    """The digests of the data of users' own recipes in this process; each is computed once."""
+    """The digests of the data of recipes in this process; each is computed once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[type[Recipe], str, Path | None], str] = {}
@@ -123,6 +123,8 @@ def _described(recipe: type[Recipe], whitening: str, folder: Path | None) -> str
 
     It is equal to no other one if the data cannot be read here, or are different each time.
     """
+    if is_library(recipe.__module__):
+        return _of_dataset(recipe.dataset, folder)
     try:
         files = recipe.files(folder)
         if files:
@@ -134,6 +136,14 @@ def _described(recipe: type[Recipe], whitening: str, folder: Path | None) -> str
     if first != second:
         return _unlike("its build delivers different data each time: draw them from the seed")
     return first
+
+
+def _of_dataset(name: str | None, folder: Path | None) -> str:
+    """Return the digest of a dataset that a user provides; empty if it is as published."""
+    try:
+        return datasets.version(name, folder) if name else ""
+    except MissingDataError:
+        return ""  # an estimate needs no data, and training will ask for them
 
 
 def _of_build(recipe: type[Recipe], whitening: str, folder: Path | None) -> str:

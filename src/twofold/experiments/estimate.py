@@ -1,22 +1,24 @@
 """Estimates of the time that runs take, from their loads and the speed of the network.
 
 Components state their loads: forward and backward passes, and images in evaluation. The speed of
-both is measured for about a second on random images. Drawing and augmenting batches and GEM's
-quadratic program are left out, since they take little time beside the passes.
+both is measured for about a second on random images. What the loop takes beside each pass, such as
+drawing a batch and writing curves, is measured with a tiny network, since it decides the time of
+small ones. Augmentation and GEM's quadratic program are left out.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from twofold.benchmarks import Recipe
+from twofold.benchmarks import Benchmark, Recipe
 from twofold.benchmarks.base import Sizes
 from twofold.choices import Precision
 from twofold.cost import Load
@@ -28,6 +30,7 @@ from twofold.experiments.execution import one_thread
 from twofold.experiments.store import Store
 from twofold.gradients import objective_gradient
 from twofold.memories.reading import memory_of
+from twofold.method import Method
 from twofold.models import FlatModel
 from twofold.models.inference import Inference
 from twofold.models.precision import bf16_works
@@ -35,6 +38,8 @@ from twofold.objectives.base import Objective, Term, cross_entropy
 from twofold.routines import Needs, Routine
 from twofold.routines.base import needs_of
 from twofold.sequence import read_order
+from twofold.settings import Settings
+from twofold.training import Training
 
 BACKWARD = 2 / 3  # the backward share of a pass: two products per layer, and one in the forward
 DTYPES: dict[Precision, tuple[torch.dtype, ...]] = {
@@ -48,6 +53,7 @@ NO_BF16 = (
 )
 NOTICEABLE = 1.05  # a slowdown; less is noise
 TIMED = 0.3  # the least number of seconds of each measurement
+LOOP = 50  # iterations per task with which the loop is timed
 
 
 def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
@@ -144,6 +150,18 @@ def calibrate(
 ) -> Speed:
     """Time passes of two sizes, which separates the time per image from the time per pass."""
     small, large = (4, 16) if net.has_batch_norm else (16, 256)
+    train = _pass_of(net)
+    with one_thread():
+        short, long = (_seconds(train, _random(count, image, tokens)) for count in (small, large))
+        dtypes = DTYPES[precision if bf16_works() else "fp32"]
+        evaluated = min(evaluation_seconds(net, image, one, tokens) for one in dtypes)
+        beside = loop_seconds()
+    an_image = max(0.0, (long - short) / (large - small))
+    return Speed(max(0.0, short - small * an_image) + beside, an_image, evaluated)
+
+
+def _pass_of(net: FlatModel) -> Callable[[Tensor], None]:
+    """Return a function that does one pass with some inputs, and an update."""
     velocity = torch.zeros_like(net.values)
 
     def train(x: Tensor) -> None:
@@ -152,12 +170,21 @@ def calibrate(
         velocity.mul_(0.9).add_(objective_gradient(net, [terms], apart=False).g)
         net.values.add_(velocity, alpha=0.0)  # it takes the time of an update and changes nothing
 
-    with one_thread():
-        short, long = (_seconds(train, _random(count, image, tokens)) for count in (small, large))
-        dtypes = DTYPES[precision if bf16_works() else "fp32"]
-        evaluated = min(evaluation_seconds(net, image, one, tokens) for one in dtypes)
-    an_image = max(0.0, (long - short) / (large - small))
-    return Speed(max(0.0, short - small * an_image), an_image, evaluated)
+    return train
+
+
+@functools.cache
+def loop_seconds() -> float:
+    """Time what the loop takes beside a pass: a run of a tiny network, less its passes."""
+    x, y = torch.randn(64, 4), torch.arange(64) % 2
+    benchmark = Benchmark.from_tensors("tiny", [(x, y, x, y)] * 2, model=lambda: nn.Linear(4, 2))
+    settings = Settings(batch_size=16, iterations=LOOP, eval_schedule=f"every:{LOOP}")
+
+    def run(_: Tensor) -> None:
+        Training(benchmark, *Method.parse("er").make(), settings).run()
+
+    train = _pass_of(FlatModel(nn.Linear(4, 2)))
+    return max(0.0, _seconds(run, x) / (2 * LOOP) - _seconds(train, x[:32]))
 
 
 def evaluation_seconds(

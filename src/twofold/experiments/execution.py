@@ -172,7 +172,8 @@ class WeightKeeper:
 
 def check_state(training: Training) -> None:
     """Raise UserError for a component with an attribute that no checkpoint can hold."""
-    for part in (training.objective, *training.routines):
+    objective = training.objective
+    for part in (objective, *objective.terms, *training.routines, training.memory):
         for name, value in part.state().items():
             kind = checkpoints.misfit(value)
             if kind is not None:

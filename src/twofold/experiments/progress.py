@@ -24,7 +24,7 @@ from twofold.text import inert, spoken
 
 LINE_EVERY = 30.0  # seconds between two plain lines about one run
 DRAW_EVERY = 0.2  # seconds between two drawings in a notebook
-SETTLED = 3.0  # seconds after which the time left is told
+SETTLED = 3.0  # seconds of training after which the time left is told
 WIDTH = 110  # characters of a line in a notebook
 
 
@@ -54,7 +54,8 @@ class Display:
         self._busy: set[int] = set()
         self._shares: dict[int, float] = {}  # of each run that has been trained so far
         self._done = self._there = 0
-        self._began = time.monotonic()
+        self._since: float | None = None  # the time of the first sign of training
+        self._before = 0.0  # runs that were trained until then, or by an earlier command
         self.folders: dict[int, Path] = {}
         self.failures: dict[int, str] = {}
         self._progress = Progress(
@@ -89,7 +90,7 @@ class Display:
 
     def progressed(self, index: int, progress: TrainingProgress) -> None:
         done, total = progress.iteration, progress.iterations
-        self._shares[index] = done / total
+        self._advanced(index, done / total)
         state = f"task {progress.task}, {done}/{total}, {progress.accuracy:.1f}%"
         self._progress.update(self._bars[index], completed=done, total=total, where=state)
         self._count()
@@ -103,7 +104,10 @@ class Display:
             print(json.dumps({**finished.summary, "folder": str(finished.folder)}), flush=True)
         if not finished.watched:
             self._also(finished.folder)
-        self._there += finished.state == "there"
+        if finished.state == "there":
+            self._there += 1
+        else:
+            self._advanced(index, 1.0)
         remark = "  (was there already)" if finished.state == "there" else ""
         if finished.restarted:
             remark = f"  (trained from the start: {finished.restarted})"
@@ -140,6 +144,15 @@ class Display:
         else:
             self._say(index, inert(line))
 
+    def _advanced(self, index: int, share: float) -> None:
+        """Note which share of a run has been trained."""
+        first = self._since is None
+        if self._since is None:
+            self._since = time.monotonic()  # what workers need to start does not come again
+        if first or (index not in self._shares and share < 1):  # it may continue a checkpoint
+            self._before += share
+        self._shares[index] = share
+
     def _ended(self, index: int) -> None:
         if index in self._bars:  # a run that was there already never started
             self._progress.remove_task(self._bars.pop(index))
@@ -165,10 +178,12 @@ class Display:
 
         None if too little has been done to tell.
         """
-        passed = time.monotonic() - self._began
+        if self._since is None:
+            return None
+        passed = time.monotonic() - self._since
         trained = sum(self._shares.values()) - self._there
-        rest = len(self._configs) - self._there - trained
-        return passed * rest / trained if passed > SETTLED and trained > 0 and rest > 0 else None
+        rest, own = len(self._configs) - self._there - trained, trained - self._before
+        return passed * rest / own if passed > SETTLED and own > 0 and rest > 0 else None
 
     def _show(self, at_once: bool = False) -> None:
         """Draw the lines anew in a notebook; a terminal redraws them by itself."""

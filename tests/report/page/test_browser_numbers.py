@@ -83,6 +83,22 @@ def test_a_verdict_does_not_contradict_its_sentence(page_of) -> None:
     assert "51.2 ± 0.0" in everything.text_content()  # as the tables have it
 
 
+def test_a_phone_shows_the_verdict_beside_a_long_name(page_of) -> None:
+    """So small an effect needs more than 1,000 seeds, the longest verdict."""
+    long = "er+gem(gamma=0.25,when=always,rule=added)+clip+warmup"
+    page = page_of(ends_at("er", 60, 62, 64.1), ends_at(long, 62, 60, 64))
+    page.set_viewport_size({"width": 390, "height": 800})
+    link = page.locator(".verdicts .link").last
+    assert "needs more than 1,000 seeds" in link.text_content()
+    cut = link.evaluate(
+        """(link) => {
+            const right = (e) => e.getBoundingClientRect().right;
+            return right(link) - right(link.closest(".box"));
+        }"""
+    )
+    assert cut <= 0
+
+
 def test_effects_of_nothing_are_not_magnified(page_of) -> None:
     page = page_of(ends_at("er", 50, 50, 50), ends_at("er+gem", 50.002, 50.001, 50.003))
     symbols, (low, high), title = effects(page, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar, cast
@@ -98,13 +98,14 @@ class Kind:
         result = self.pick(runs)
         if runs and not result:
             config = runs[0].config
-            command = self.command(config.benchmark, config.mode, config.profile)
+            place = config.benchmark, config.mode, config.profile
+            command = self.command(place, runs)
             raise UserError(f"no runs for the figure {self.name}: train them with `{command}`")
         return result
 
-    def command(self, benchmark: str, mode: str, profile: str) -> str:
-        """Return the command that trains the runs."""
-        command = run_command(self.methods, benchmark, mode, profile)
+    def command(self, place: tuple[str, str, str], runs: Iterable[Run]) -> str:
+        """Return the command that trains the runs of a benchmark, mode and profile."""
+        command = run_command(self.methods, place, runs)
         return " ".join([command, *self.words])
 
 
