@@ -7,7 +7,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from operator import is_
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, distributed, nn
@@ -26,7 +27,7 @@ from twofold.evaluation.untouched import (
     seed_all,
 )
 from twofold.models import View
-from twofold.models.view import device_of
+from twofold.models.view import have_hooks, parts_of
 
 REBUILDS = 3  # of the predictor in a task; a model that is a new object each time is used as it is
 
@@ -44,15 +45,44 @@ def bare(model: Any) -> Any:
             return model
 
 
+class Contents(NamedTuple):
+    """What is in a module, found once per evaluation: to look for it takes as long as a layer."""
+
+    parts: list[nn.Module]
+    tensors: list[Tensor]  # parameters, then buffers
+    shapes: list[torch.Size]
+    hooked: bool
+
+    @classmethod
+    def of(cls, module: nn.Module) -> Contents:
+        parts = parts_of(module)
+        tensors: list[Tensor] = []
+        tensors += [p for part in parts for p in part._parameters.values() if p is not None]
+        tensors += [b for part in parts for b in part._buffers.values() if b is not None]
+        return cls(parts, tensors, [tensor.shape for tensor in tensors], have_hooks(parts))
+
+    @property
+    def device(self) -> torch.device:
+        return self.tensors[0].device if self.tensors else torch.device("cpu")
+
+    def same(self, other: Contents) -> bool:
+        """Tell whether both are the same objects, with the same shapes and as few hooks."""
+        return (
+            _same(self.parts, other.parts)
+            and _same(self.tensors, other.tensors)
+            and (self.shapes, self.hooked) == (other.shapes, other.hooked)
+        )
+
+
 @dataclass
 class _Known:
-    """A module, its tensors and shapes as they were, and the predictor that was made for it."""
+    """A module and its contents as they were, and the predictor that was made for it."""
 
     view: View
-    tensors: list[Tensor]
-    shapes: dict[str, torch.Size]
+    contents: Contents | None  # None if the predictor is to be made anew
+    shapes: dict[str, torch.Size]  # of its parameters
     predict: Predictor
-    device: torch.device  # of the first tensor, found once per evaluation
+    device: torch.device
     rebuilt: int = 0
     tried: bool = False  # whether it was found out if the module changes its inputs
 
@@ -72,15 +102,15 @@ class OutsideEvaluator:
     def start_task(self) -> None:
         """Make predictors anew: a model may use a different head from here on."""
         for known in self._known.values():
-            known.tensors, known.rebuilt = [], -1
+            known.contents, known.rebuilt = None, -1
 
     def subset(self, role: str, model: Any, tasks: int, place: int) -> list[Value]:
         """Return the values on the first test sets: accuracies in percent of drawn examples.
 
         place: the number of the iteration, which seeds the functions.
         """
-        with self._untouched(model) as module:
-            predict = self._predictor(role, module, self._sets[:tasks])
+        with self._untouched(model) as (module, contents):
+            predict = self._predictor(role, module, contents, self._sets[:tasks])
             return [self._value(role, module, predict, k, place) for k in range(tasks)]
 
     def whole(self, role: str, model: Any, latest: Sequence[Value]) -> list[float]:
@@ -89,8 +119,8 @@ class OutsideEvaluator:
         latest: what `subset` returned for the same model. Functions are not called again.
         """
         values = list(latest)
-        with self._untouched(model) as module:
-            predict = self._predictor(role, module, self._sets[: len(values)])
+        with self._untouched(model) as (module, contents):
+            predict = self._predictor(role, module, contents, self._sets[: len(values)])
             for k, test in enumerate(self._sets[: len(values)]):
                 if isinstance(test, Examples) and predict and len(test.rows) > self._size:
                     parts = [(self._predicted(role, predict, test, p), p.y) for p in test.parts()]
@@ -99,16 +129,16 @@ class OutsideEvaluator:
         return [float(value) for value in values]
 
     @contextmanager
-    def _untouched(self, model: Any) -> Iterator[Any]:
+    def _untouched(self, model: Any) -> Iterator[tuple[Any, Contents | None]]:
         module = bare(model)
+        contents = Contents.of(module) if isinstance(module, nn.Module) else None
         with ExitStack() as stack:
             stack.enter_context(kept_random_states())
-            if isinstance(module, nn.Module):
-                parts = list(module.modules())  # once, since it takes as long as a small layer
-                stack.enter_context(kept_buffers(parts))
-                stack.enter_context(kept_attributes(parts))
-                stack.enter_context(same_autocast(device_of(module)))
-            yield module
+            if contents is not None:
+                stack.enter_context(kept_buffers(contents.parts))
+                stack.enter_context(kept_attributes(contents.parts))
+                stack.enter_context(same_autocast(contents.device))
+            yield module, contents
 
     def _value(
         self, role: str, module: Any, predict: Predictor | None, k: int, place: int
@@ -165,33 +195,32 @@ class OutsideEvaluator:
             return predict(x, lambda scores: scores)
         return torch.cat([predict(part, lambda scores: scores) for part in x.split(self._most)])
 
-    def _predictor(self, role: str, module: Any, sets: Sequence[TestSet]) -> Predictor | None:
-        """Return the predictor of a module, made anew if its tensors are new ones.
+    def _predictor(
+        self, role: str, module: Any, contents: Contents | None, sets: Sequence[TestSet]
+    ) -> Predictor | None:
+        """Return the predictor of a module, made anew if its contents are new ones.
 
         It is None if there are only functions.
         """
         test = next((test for test in sets if isinstance(test, Examples)), None)
         if test is None:
             return None
-        if not isinstance(module, nn.Module):
+        if contents is None:
             raise UserError(
                 f"test set {test.name!r} needs a torch.nn.Module, not {type(module).__name__}: "
                 "give a function of the model instead"
             )
-        named = dict(module.named_parameters())
-        shapes = {name: parameter.shape for name, parameter in named.items()}
-        tensors: list[Tensor] = [*named.values(), *module.buffers()]
-        device = tensors[0].device if tensors else torch.device("cpu")
-        known = self._known.get(role)
-        if known is not None:
-            _check_size(known.shapes, shapes)
-        if known is None or not _same(known.tensors, tensors) or known.view.module is not module:
+        device, known = contents.device, self._known.get(role)
+        if known is None or known.contents is None or not known.contents.same(contents):
+            shapes = {name: parameter.shape for name, parameter in module.named_parameters()}
+            if known is not None:
+                _check_size(known.shapes, shapes)
             rebuilt = 0 if known is None else known.rebuilt + 1
             view = _Scoring(module)
             sample = test.few.x.to(device)
             plain = rebuilt > REBUILDS
             predict = Plain(view, chunk_size(view, sample)) if plain else confirmed(view, sample)
-            known = self._known[role] = _Known(view, tensors, shapes, predict, device, rebuilt)
+            known = self._known[role] = _Known(view, contents, shapes, predict, device, rebuilt)
         known.device = device
         if isinstance(known.predict, Confirmed):
             known.predict.current = False
@@ -241,8 +270,8 @@ def _check_size(then: dict[str, torch.Size], now: dict[str, torch.Size]) -> None
     )
 
 
-def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
-    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+def _same(one: Sequence[object], other: Sequence[object]) -> bool:
+    return len(one) == len(other) and all(map(is_, one, other))
 
 
 def _accuracy(predicted: Tensor, labels: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Sequence
@@ -10,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.random import mtrand
 from torch import Tensor, nn
 
 from twofold.errors import UserError
 from twofold.models.state import USUAL
 
+WORDS = 624  # of 32 bits: the state of numpy's Mersenne twister, beside its place in them
 # What a pass may change in place, and what can be copied, emptied and filled again.
 CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict, Counter)
 
@@ -25,23 +28,37 @@ def kept_random_states() -> Iterator[None]:
     gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     states = [torch.cuda.get_rng_state(gpu) for gpu in gpus]
     metal = torch.mps.get_rng_state() if torch.backends.mps.is_available() else None
-    state, numbers, python = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    state, python = torch.get_rng_state(), random.getstate()
+    words, numbers = _words(), np.random.get_state(legacy=False)
     try:
         yield
     finally:
         torch.set_rng_state(state)
-        np.random.set_state(numbers)
         random.setstate(python)
+        # To set numpy's state takes as long as a small layer, and hardly any model draws from it.
+        # A normal number that is left from a pair is drawn without a change of the words.
+        if numbers["has_gauss"] or words is None or _words() != words:
+            np.random.set_state(numbers)
         for gpu, gpu_state in zip(gpus, states, strict=True):
             torch.cuda.set_rng_state(gpu_state, gpu)
         if metal is not None:
             torch.mps.set_rng_state(metal)
 
 
+def _words() -> bytes | None:
+    """Return the words of numpy's generator and its place in them; None for an unusual one."""
+    generator = mtrand.get_bit_generator()
+    if not isinstance(generator, np.random.MT19937):
+        return None
+    return ctypes.string_at(generator.ctypes.state_address, 4 * (WORDS + 1))
+
+
 def seed_all(seed: int) -> None:
     """Seed all generators; to be used within `kept_random_states`."""
     torch.manual_seed(seed)
     np.random.seed(seed % 2**32)
+    if _words() is None:  # with such a generator, numpy keeps a normal number from before
+        np.random.set_state({**np.random.get_state(legacy=False), "has_gauss": 0})
     random.seed(seed)
 
 
@@ -72,7 +89,7 @@ def kept_attributes(parts: Sequence[nn.Module]) -> Iterator[None]:
     pass that changes it in place is refused.
     """
     kept = [(vars(part), vars(part).copy()) for part in parts]
-    own = [(name, old[name]) for _, old in kept for name in old.keys() - USUAL]
+    own = [item for _, old in kept for item in old.items() if item[0] not in USUAL]
     contents = [(value, value.copy()) for _, value in own if type(value) in CONTAINERS]
     versions = [
         (name, value, value._version)
@@ -83,9 +100,10 @@ def kept_attributes(parts: Sequence[nn.Module]) -> Iterator[None]:
         yield
     finally:
         for now, old in kept:
-            if now.keys() != old.keys():
-                now.clear()
             now.update(old)
+            if len(now) > len(old):  # there are new ones
+                now.clear()
+                now.update(old)
         for value, content in contents:
             _refill(value, content)
     for name, value, version in versions:
