@@ -123,7 +123,8 @@ class OutsideEvaluator:
             predict = self._predictor(role, module, contents, self._sets[: len(values)])
             for k, test in enumerate(self._sets[: len(values)]):
                 if isinstance(test, Examples) and predict and len(test.rows) > self._size:
-                    parts = [(self._predicted(role, predict, test, p), p.y) for p in test.parts()]
+                    moved = (part.to(self._known[role].device) for part in test.parts())
+                    parts = [(self._predicted(role, predict, test, x), y) for x, y in moved]
                     predicted, labels = (torch.cat(each) for each in zip(*parts, strict=True))
                     values[k] = _accuracy(predicted, labels)
         return [float(value) for value in values]
@@ -150,17 +151,15 @@ class OutsideEvaluator:
         assert predict is not None  # there is a test set of examples
         if k not in self._drawn:
             self._drawn[k] = test.drawn(self._size, self._seed, k)
-        device = self._known[role].device
-        if self._drawn[k].x.device != device:
-            self._drawn[k] = self._drawn[k].to(device)
-        drawn = self._drawn[k]
-        return _accuracy(self._predicted(role, predict, test, drawn), drawn.y)
+        drawn, device = self._drawn[k], self._known[role].device
+        if drawn.x.device != device:
+            drawn = self._drawn[k] = drawn.to(device)
+        return _accuracy(self._predicted(role, predict, test, drawn.x), drawn.y)
 
-    def _predicted(self, role: str, predict: Predictor, test: Examples, pair: Pair) -> Tensor:
-        x = pair.x
+    def _predicted(self, role: str, predict: Predictor, test: Examples, x: Tensor) -> Tensor:
         while True:
             try:
-                return self._tried(self._known[role], predict, x).to(pair.y.device)
+                return self._tried(self._known[role], predict, x)
             except torch.OutOfMemoryError:
                 if self._most == 1:
                     raise
@@ -187,7 +186,7 @@ class OutsideEvaluator:
             if not view.changes_inputs:
                 return predictions
         if view.changes_inputs:  # which a faster copy would do as well
-            predict = _moving(Plain(view, chunk_size(view, x)), view.device)
+            predict = Plain(view, chunk_size(view, x))
         return self._split(predict, x)
 
     def _split(self, predict: Predictor, x: Tensor) -> Tensor:
@@ -226,12 +225,7 @@ class OutsideEvaluator:
             known.predict.current = False
         if torch.is_autocast_enabled(device.type):  # the copy computes in fp32
             return Plain(known.view, chunk_size(known.view, test.few.x))
-        return _moving(known.predict, device)
-
-
-def _moving(predict: Predictor, device: torch.device) -> Predictor:
-    """Return a predictor that moves examples to the model's device."""
-    return lambda x, scores, tasks=None: predict(x.to(device), scores, tasks)
+        return known.predict
 
 
 def _measured(test: Measured, model: Any) -> float:
@@ -280,8 +274,10 @@ def _accuracy(predicted: Tensor, labels: Tensor) -> Tensor:
 
 def stacked(values: Sequence[Value]) -> Tensor:
     """Return values as one tensor, on the device of the first that has one."""
-    devices = [value.device for value in values if isinstance(value, Tensor)]
-    device = devices[0] if devices else torch.device("cpu")
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    if len(tensors) == len(values):
+        return torch.stack(tensors)
+    device = tensors[0].device if tensors else torch.device("cpu")
     return torch.stack([torch.as_tensor(value, device=device).float() for value in values])
 
 

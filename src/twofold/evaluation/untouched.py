@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import random
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Sequence
@@ -11,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.random import mtrand
+from numpy.random import MT19937, mtrand
 from torch import Tensor, nn
 
 from twofold.errors import UserError
+from twofold.evaluation.generators import NumpyState, PythonState
 from twofold.models.state import USUAL
 
-WORDS = 624  # of 32 bits: the state of numpy's Mersenne twister, beside its place in them
 # What a pass may change in place, and what can be copied, emptied and filled again.
 CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict, Counter)
 
@@ -28,36 +27,24 @@ def kept_random_states() -> Iterator[None]:
     gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     states = [torch.cuda.get_rng_state(gpu) for gpu in gpus]
     metal = torch.mps.get_rng_state() if torch.backends.mps.is_available() else None
-    state, python = torch.get_rng_state(), random.getstate()
-    words, numbers = _words(), np.random.get_state(legacy=False)
+    state, python, numbers = torch.get_rng_state(), PythonState(), NumpyState()
     try:
         yield
     finally:
         torch.set_rng_state(state)
-        random.setstate(python)
-        # To set numpy's state takes as long as a small layer, and hardly any model draws from it.
-        # A normal number that is left from a pair is drawn without a change of the words.
-        if numbers["has_gauss"] or words is None or _words() != words:
-            np.random.set_state(numbers)
+        python.restore()
+        numbers.restore()
         for gpu, gpu_state in zip(gpus, states, strict=True):
             torch.cuda.set_rng_state(gpu_state, gpu)
         if metal is not None:
             torch.mps.set_rng_state(metal)
 
 
-def _words() -> bytes | None:
-    """Return the words of numpy's generator and its place in them; None for an unusual one."""
-    generator = mtrand.get_bit_generator()
-    if not isinstance(generator, np.random.MT19937):
-        return None
-    return ctypes.string_at(generator.ctypes.state_address, 4 * (WORDS + 1))
-
-
 def seed_all(seed: int) -> None:
     """Seed all generators; to be used within `kept_random_states`."""
     torch.manual_seed(seed)
     np.random.seed(seed % 2**32)
-    if _words() is None:  # with such a generator, numpy keeps a normal number from before
+    if not isinstance(mtrand.get_bit_generator(), MT19937):  # numpy keeps its normal number
         np.random.set_state({**np.random.get_state(legacy=False), "has_gauss": 0})
     random.seed(seed)
 
@@ -74,11 +61,11 @@ def kept_buffers(parts: Sequence[nn.Module]) -> Iterator[None]:
     try:
         yield
     finally:
-        with torch.no_grad():
-            for owner, name, buffer, old, version in kept:
-                if buffer._version != version:
+        for owner, name, buffer, old, version in kept:
+            if buffer._version != version:
+                with torch.no_grad():
                     buffer.copy_(old)
-                owner._buffers[name] = buffer
+            owner._buffers[name] = buffer
 
 
 @contextmanager
