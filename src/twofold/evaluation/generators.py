@@ -21,6 +21,8 @@ PYTHON = struct.Struct("=625I")  # the place in the words, then the words
 NUMPY = struct.Struct("=624Ii")  # the words, then the place in them
 NORMAL = struct.Struct("=i4xd")  # whether a normal number is left from a pair, and the number
 
+GENERATOR: Any = random.getstate.__self__  # type: ignore[attr-defined]
+
 
 class PythonState:
     """The state of Python's global generator, which can be set again."""
@@ -29,16 +31,14 @@ class PythonState:
         self._memory = _python_memory()
         if self._memory is None:
             self._state = random.getstate()
-        else:
-            self._normal = _python_generator().gauss_next
 
     def restore(self) -> None:
         """Set the state again if something has drawn."""
         if self._memory is None:
             random.setstate(self._state)
-        elif _python_memory() != self._memory or _python_generator().gauss_next != self._normal:
-            place, *words = PYTHON.unpack(self._memory)
-            random.setstate((random.Random.VERSION, (*words, place), self._normal))
+        elif _python_memory() != self._memory:
+            place, *words = PYTHON.unpack(self._memory[0])
+            random.setstate((random.Random.VERSION, (*words, place), self._memory[1]))
 
 
 class NumpyState:
@@ -57,13 +57,11 @@ class NumpyState:
             np.random.set_state(_numpy_state(self._memory))
 
 
-def _python_generator() -> Any:
-    return random.getstate.__self__  # type: ignore[attr-defined]
-
-
-def _python_memory() -> bytes | None:
+def _python_memory() -> tuple[bytes, float | None] | None:
     place = _place_in_python()
-    return None if place is None else _read(id(_python_generator()) + place, PYTHON.size)
+    if place is None:
+        return None
+    return _read(id(GENERATOR) + place, PYTHON.size), GENERATOR.gauss_next
 
 
 def _numpy_memory() -> tuple[bytes, bytes] | None:
@@ -84,7 +82,7 @@ def _numpy_state(memory: tuple[bytes, bytes]) -> dict[str, Any]:
 @cache
 def _place_in_python() -> int | None:
     """Return where a generator of Python has its state, in bytes; None if it is not found."""
-    if sys.implementation.name != "cpython" or type(_python_generator()) is not random.Random:
+    if sys.implementation.name != "cpython" or type(GENERATOR) is not random.Random:
         return None
     generator = random.Random(1)
     generator.random()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from operator import is_
 from typing import Any, NamedTuple
@@ -18,9 +18,8 @@ from twofold.errors import UserError
 from twofold.evaluation.predictors import Confirmed, Plain, Predictor, chunk_size, confirmed
 from twofold.evaluation.sets import Examples, Measured, Pair, TestSet
 from twofold.evaluation.untouched import (
-    kept_attributes,
-    kept_buffers,
     kept_gradients,
+    kept_parts,
     kept_random_states,
     kept_weights,
     same_autocast,
@@ -52,6 +51,8 @@ class Contents(NamedTuple):
     tensors: list[Tensor]  # parameters, then buffers
     shapes: list[torch.Size]
     hooked: bool
+    device: torch.device  # of the first tensor
+    autocast: bool
 
     @classmethod
     def of(cls, module: nn.Module) -> Contents:
@@ -59,11 +60,10 @@ class Contents(NamedTuple):
         tensors: list[Tensor] = []
         tensors += [p for part in parts for p in part._parameters.values() if p is not None]
         tensors += [b for part in parts for b in part._buffers.values() if b is not None]
-        return cls(parts, tensors, [tensor.shape for tensor in tensors], have_hooks(parts))
-
-    @property
-    def device(self) -> torch.device:
-        return self.tensors[0].device if self.tensors else torch.device("cpu")
+        shapes = [tensor.shape for tensor in tensors]
+        device = tensors[0].device if tensors else torch.device("cpu")
+        autocast = torch.is_autocast_enabled(device.type)
+        return cls(parts, tensors, shapes, have_hooks(parts), device, autocast)
 
     def same(self, other: Contents) -> bool:
         """Tell whether both are the same objects, with the same shapes and as few hooks."""
@@ -133,12 +133,9 @@ class OutsideEvaluator:
     def _untouched(self, model: Any) -> Iterator[tuple[Any, Contents | None]]:
         module = bare(model)
         contents = Contents.of(module) if isinstance(module, nn.Module) else None
-        with ExitStack() as stack:
-            stack.enter_context(kept_random_states())
-            if contents is not None:
-                stack.enter_context(kept_buffers(contents.parts))
-                stack.enter_context(kept_attributes(contents.parts))
-                stack.enter_context(same_autocast(contents.device))
+        parts = contents.parts if contents else ()
+        autocast = same_autocast(contents.device) if contents and contents.autocast else None
+        with kept_random_states(), kept_parts(parts), autocast or nullcontext():
             yield module, contents
 
     def _value(
@@ -223,7 +220,7 @@ class OutsideEvaluator:
         known.device = device
         if isinstance(known.predict, Confirmed):
             known.predict.current = False
-        if torch.is_autocast_enabled(device.type):  # the copy computes in fp32
+        if contents.autocast:  # the copy computes in fp32
             return Plain(known.view, chunk_size(known.view, test.few.x))
         return known.predict
 
