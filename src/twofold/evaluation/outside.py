@@ -111,7 +111,8 @@ class OutsideEvaluator:
         """
         with self._untouched(model) as (module, contents):
             predict = self._predictor(role, module, contents, self._sets[:tasks])
-            return [self._value(role, module, predict, k, place) for k in range(tasks)]
+            with self._mode(role, predict) as predict:
+                return [self._value(role, module, predict, k, place) for k in range(tasks)]
 
     def whole(self, role: str, model: Any, latest: Sequence[Value]) -> list[float]:
         """Return the values on whole test sets.
@@ -137,6 +138,15 @@ class OutsideEvaluator:
         autocast = same_autocast(contents.device) if contents and contents.autocast else None
         with kept_random_states(), kept_parts(parts), autocast or nullcontext():
             yield module, contents
+
+    @contextmanager
+    def _mode(self, role: str, predict: Predictor | None) -> Iterator[Predictor | None]:
+        """Put the module itself in evaluation mode once for all test sets."""
+        if isinstance(predict, Plain):
+            with self._known[role].view.evaluating():
+                yield predict.predicted
+        else:
+            yield predict
 
     def _value(
         self, role: str, module: Any, predict: Predictor | None, k: int, place: int
