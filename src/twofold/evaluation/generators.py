@@ -1,14 +1,13 @@
-"""The states of the global generators of Python and numpy, read from memory.
+"""The state of numpy's global generator, read from memory.
 
-Both are Mersenne twisters. Their own functions make an object of each of 624 words, which took more
-time than all else that an evaluation keeps. The memory is only read: a state that has changed is
-set by the functions. They are used throughout if the memory is not laid out as is known.
+Numpy's own functions take some 160 microseconds to return and set a state of 624 words, which is
+more than everything else that an evaluation keeps. The memory is only read: numpy's function sets a
+state that has changed. Its functions are used throughout if the memory is not laid out as known.
 """
 
 from __future__ import annotations
 
 import ctypes
-import random
 import struct
 import sys
 from functools import cache
@@ -17,28 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.random import MT19937, RandomState, mtrand
 
-PYTHON = struct.Struct("=625I")  # the place in the words, then the words
 NUMPY = struct.Struct("=624Ii")  # the words, then the place in them
 NORMAL = struct.Struct("=i4xd")  # whether a normal number is left from a pair, and the number
-
-GENERATOR: Any = random.getstate.__self__  # type: ignore[attr-defined]
-
-
-class PythonState:
-    """The state of Python's global generator, which can be set again."""
-
-    def __init__(self) -> None:
-        self._memory = _python_memory()
-        if self._memory is None:
-            self._state = random.getstate()
-
-    def restore(self) -> None:
-        """Set the state again if something has drawn."""
-        if self._memory is None:
-            random.setstate(self._state)
-        elif _python_memory() != self._memory:
-            place, *words = PYTHON.unpack(self._memory[0])
-            random.setstate((random.Random.VERSION, (*words, place), self._memory[1]))
 
 
 class NumpyState:
@@ -57,13 +36,6 @@ class NumpyState:
             np.random.set_state(_numpy_state(self._memory))
 
 
-def _python_memory() -> tuple[bytes, float | None] | None:
-    place = _place_in_python()
-    if place is None:
-        return None
-    return _read(id(GENERATOR) + place, PYTHON.size), GENERATOR.gauss_next
-
-
 def _numpy_memory() -> tuple[bytes, bytes] | None:
     place, generator = _place_in_numpy(), mtrand.get_bit_generator()
     if place is None or not isinstance(generator, MT19937):
@@ -80,17 +52,6 @@ def _numpy_state(memory: tuple[bytes, bytes]) -> dict[str, Any]:
 
 
 @cache
-def _place_in_python() -> int | None:
-    """Return where a generator of Python has its state, in bytes; None if it is not found."""
-    if sys.implementation.name != "cpython" or type(GENERATOR) is not random.Random:
-        return None
-    generator = random.Random(1)
-    generator.random()
-    *words, place = generator.getstate()[1]
-    return _found(PYTHON.pack(place, *words), generator)
-
-
-@cache
 def _place_in_numpy() -> int | None:
     """Return where numpy has a normal number that is left; None if its state is not as known."""
     if sys.implementation.name != "cpython" or type(mtrand._rand) is not RandomState:
@@ -103,12 +64,8 @@ def _place_in_numpy() -> int | None:
         return None
     generator = RandomState(1)
     generator.standard_normal()
-    number = generator.get_state(legacy=False)["gauss"]
-    return _found(NORMAL.pack(1, number), generator)
-
-
-def _found(state: bytes, generator: object) -> int | None:
-    place = _read(id(generator), type(generator).__basicsize__).find(state)
+    left = NORMAL.pack(1, generator.get_state(legacy=False)["gauss"])
+    place = _read(id(generator), RandomState.__basicsize__).find(left)
     return None if place < 0 else place
 
 

@@ -14,7 +14,7 @@ from numpy.random import MT19937, mtrand
 from torch import Tensor, nn
 
 from twofold.errors import UserError
-from twofold.evaluation.generators import NumpyState, PythonState
+from twofold.evaluation.generators import NumpyState
 from twofold.models.state import USUAL
 
 CUDA, METAL = torch.backends.cuda.is_built(), torch.backends.mps.is_available()
@@ -28,12 +28,12 @@ def kept_random_states() -> Iterator[None]:
     gpus = torch.cuda.device_count() if CUDA and torch.cuda.is_initialized() else 0
     states = [torch.cuda.get_rng_state(gpu) for gpu in range(gpus)]
     metal = torch.mps.get_rng_state() if METAL else None
-    state, python, numbers = torch.get_rng_state(), PythonState(), NumpyState()
+    state, python, numbers = torch.get_rng_state(), random.getstate(), NumpyState()
     try:
         yield
     finally:
         torch.set_rng_state(state)
-        python.restore()
+        random.setstate(python)
         numbers.restore()
         for gpu, gpu_state in enumerate(states):
             torch.cuda.set_rng_state(gpu_state, gpu)
