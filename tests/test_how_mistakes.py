@@ -94,6 +94,10 @@ MISTAKES = {
         lambda: second_step("gem", lambda how, model: how.references(lambda k: [][k])),
         r"references\(0\) has no loss .*does past task 0 have a memory\?",
     ),
+    "a past task without memory: no key": (
+        lambda: second_step("gem", lambda how, model: how.references(lambda k: {}[k])),
+        r"references\(0\) has no loss \(KeyError: 0\): does past task 0 have a memory\?",
+    ),
     "a past task without memory: no examples": (
         lambda: second_step(
             "gem", lambda how, model: how.references(lambda k: loss_of(model, 0, 0))

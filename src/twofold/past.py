@@ -38,8 +38,10 @@ class Past:
             try:
                 loss = self._loss(name, self.references, k, into=row, affine=False)[0]
             except (LookupError, _NoLossError) as error:
+                # The message of a KeyError is nothing but its key.
+                kind = f"{type(error).__name__}: " if isinstance(error, LookupError) else ""
                 raise UserError(
-                    f"{name} has no loss ({error}): does past task {k} have a memory?"
+                    f"{name} has no loss ({kind}{error}): does past task {k} have a memory?"
                 ) from None
             _check_number(name, loss, g)
         return self._matrix[:tasks]

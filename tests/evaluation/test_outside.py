@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import twofold
+from twofold.evaluation.outside import Contents
 from twofold.evaluation.predictors import Confirmed, Plain
 
 
@@ -138,9 +139,9 @@ def test_under_autocast_the_model_is_evaluated_in_its_precision_and_trains_the_s
     assert ends[0] == ends[1]
     assert watch is not None
     with torch.autocast("cpu", torch.bfloat16):
-        assert isinstance(
-            watch._evaluator._predictor("evaluated", net, watch._evaluator._sets), Plain
-        )
+        evaluator, contents = watch._evaluator, Contents.of(net)
+        predict = evaluator._predictor("evaluated", net, contents, evaluator._sets)
+        assert isinstance(predict, Plain)
 
 
 def test_a_model_that_changes_its_head_is_evaluated_with_that_head():

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from operator import is_
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, distributed, nn
@@ -17,16 +18,15 @@ from twofold.errors import UserError
 from twofold.evaluation.predictors import Confirmed, Plain, Predictor, chunk_size, confirmed
 from twofold.evaluation.sets import Examples, Measured, Pair, TestSet
 from twofold.evaluation.untouched import (
-    kept_attributes,
-    kept_buffers,
     kept_gradients,
+    kept_parts,
     kept_random_states,
     kept_weights,
     same_autocast,
     seed_all,
 )
 from twofold.models import View
-from twofold.models.view import device_of
+from twofold.models.view import have_hooks, parts_of
 
 REBUILDS = 3  # of the predictor in a task; a model that is a new object each time is used as it is
 
@@ -44,15 +44,45 @@ def bare(model: Any) -> Any:
             return model
 
 
+class Contents(NamedTuple):
+    """What is in a module, found once per evaluation: to look for it takes as long as a layer."""
+
+    parts: list[nn.Module]
+    tensors: list[Tensor]  # parameters, then buffers
+    shapes: list[torch.Size]
+    hooked: bool
+    device: torch.device  # of the first tensor
+    autocast: bool
+
+    @classmethod
+    def of(cls, module: nn.Module) -> Contents:
+        parts = parts_of(module)
+        tensors: list[Tensor] = []
+        tensors += [p for part in parts for p in part._parameters.values() if p is not None]
+        tensors += [b for part in parts for b in part._buffers.values() if b is not None]
+        shapes = [tensor.shape for tensor in tensors]
+        device = tensors[0].device if tensors else torch.device("cpu")
+        autocast = torch.is_autocast_enabled(device.type)
+        return cls(parts, tensors, shapes, have_hooks(parts), device, autocast)
+
+    def same(self, other: Contents) -> bool:
+        """Tell whether both are the same objects, with the same shapes and as few hooks."""
+        return (
+            _same(self.parts, other.parts)
+            and _same(self.tensors, other.tensors)
+            and (self.shapes, self.hooked) == (other.shapes, other.hooked)
+        )
+
+
 @dataclass
 class _Known:
-    """A module, its tensors and shapes as they were, and the predictor that was made for it."""
+    """A module and its contents as they were, and the predictor that was made for it."""
 
     view: View
-    tensors: list[Tensor]
-    shapes: dict[str, torch.Size]
+    contents: Contents | None  # None if the predictor is to be made anew
+    shapes: dict[str, torch.Size]  # of its parameters
     predict: Predictor
-    device: torch.device  # of the first tensor, found once per evaluation
+    device: torch.device
     rebuilt: int = 0
     tried: bool = False  # whether it was found out if the module changes its inputs
 
@@ -72,16 +102,17 @@ class OutsideEvaluator:
     def start_task(self) -> None:
         """Make predictors anew: a model may use a different head from here on."""
         for known in self._known.values():
-            known.tensors, known.rebuilt = [], -1
+            known.contents, known.rebuilt = None, -1
 
     def subset(self, role: str, model: Any, tasks: int, place: int) -> list[Value]:
         """Return the values on the first test sets: accuracies in percent of drawn examples.
 
         place: the number of the iteration, which seeds the functions.
         """
-        with self._untouched(model) as module:
-            predict = self._predictor(role, module, self._sets[:tasks])
-            return [self._value(role, module, predict, k, place) for k in range(tasks)]
+        with self._untouched(model) as (module, contents):
+            predict = self._predictor(role, module, contents, self._sets[:tasks])
+            with self._mode(role, predict) as predict:
+                return [self._value(role, module, predict, k, place) for k in range(tasks)]
 
     def whole(self, role: str, model: Any, latest: Sequence[Value]) -> list[float]:
         """Return the values on whole test sets.
@@ -89,26 +120,33 @@ class OutsideEvaluator:
         latest: what `subset` returned for the same model. Functions are not called again.
         """
         values = list(latest)
-        with self._untouched(model) as module:
-            predict = self._predictor(role, module, self._sets[: len(values)])
+        with self._untouched(model) as (module, contents):
+            predict = self._predictor(role, module, contents, self._sets[: len(values)])
             for k, test in enumerate(self._sets[: len(values)]):
                 if isinstance(test, Examples) and predict and len(test.rows) > self._size:
-                    parts = [(self._predicted(role, predict, test, p), p.y) for p in test.parts()]
+                    moved = (part.to(self._known[role].device) for part in test.parts())
+                    parts = [(self._predicted(role, predict, test, x), y) for x, y in moved]
                     predicted, labels = (torch.cat(each) for each in zip(*parts, strict=True))
                     values[k] = _accuracy(predicted, labels)
         return [float(value) for value in values]
 
     @contextmanager
-    def _untouched(self, model: Any) -> Iterator[Any]:
+    def _untouched(self, model: Any) -> Iterator[tuple[Any, Contents | None]]:
         module = bare(model)
-        with ExitStack() as stack:
-            stack.enter_context(kept_random_states())
-            if isinstance(module, nn.Module):
-                parts = list(module.modules())  # once, since it takes as long as a small layer
-                stack.enter_context(kept_buffers(parts))
-                stack.enter_context(kept_attributes(parts))
-                stack.enter_context(same_autocast(device_of(module)))
-            yield module
+        contents = Contents.of(module) if isinstance(module, nn.Module) else None
+        parts = contents.parts if contents else ()
+        autocast = same_autocast(contents.device) if contents and contents.autocast else None
+        with kept_random_states(), kept_parts(parts), autocast or nullcontext():
+            yield module, contents
+
+    @contextmanager
+    def _mode(self, role: str, predict: Predictor | None) -> Iterator[Predictor | None]:
+        """Put the module itself in evaluation mode once for all test sets."""
+        if isinstance(predict, Plain):
+            with self._known[role].view.evaluating():
+                yield predict.predicted
+        else:
+            yield predict
 
     def _value(
         self, role: str, module: Any, predict: Predictor | None, k: int, place: int
@@ -120,17 +158,15 @@ class OutsideEvaluator:
         assert predict is not None  # there is a test set of examples
         if k not in self._drawn:
             self._drawn[k] = test.drawn(self._size, self._seed, k)
-        device = self._known[role].device
-        if self._drawn[k].x.device != device:
-            self._drawn[k] = self._drawn[k].to(device)
-        drawn = self._drawn[k]
-        return _accuracy(self._predicted(role, predict, test, drawn), drawn.y)
+        drawn, device = self._drawn[k], self._known[role].device
+        if drawn.x.device != device:
+            drawn = self._drawn[k] = drawn.to(device)
+        return _accuracy(self._predicted(role, predict, test, drawn.x), drawn.y)
 
-    def _predicted(self, role: str, predict: Predictor, test: Examples, pair: Pair) -> Tensor:
-        x = pair.x
+    def _predicted(self, role: str, predict: Predictor, test: Examples, x: Tensor) -> Tensor:
         while True:
             try:
-                return self._tried(self._known[role], predict, x).to(pair.y.device)
+                return self._tried(self._known[role], predict, x)
             except torch.OutOfMemoryError:
                 if self._most == 1:
                     raise
@@ -157,7 +193,7 @@ class OutsideEvaluator:
             if not view.changes_inputs:
                 return predictions
         if view.changes_inputs:  # which a faster copy would do as well
-            predict = _moving(Plain(view, chunk_size(view, x)), view.device)
+            predict = Plain(view, chunk_size(view, x))
         return self._split(predict, x)
 
     def _split(self, predict: Predictor, x: Tensor) -> Tensor:
@@ -165,44 +201,38 @@ class OutsideEvaluator:
             return predict(x, lambda scores: scores)
         return torch.cat([predict(part, lambda scores: scores) for part in x.split(self._most)])
 
-    def _predictor(self, role: str, module: Any, sets: Sequence[TestSet]) -> Predictor | None:
-        """Return the predictor of a module, made anew if its tensors are new ones.
+    def _predictor(
+        self, role: str, module: Any, contents: Contents | None, sets: Sequence[TestSet]
+    ) -> Predictor | None:
+        """Return the predictor of a module, made anew if its contents are new ones.
 
         It is None if there are only functions.
         """
         test = next((test for test in sets if isinstance(test, Examples)), None)
         if test is None:
             return None
-        if not isinstance(module, nn.Module):
+        if contents is None:
             raise UserError(
                 f"test set {test.name!r} needs a torch.nn.Module, not {type(module).__name__}: "
                 "give a function of the model instead"
             )
-        named = dict(module.named_parameters())
-        shapes = {name: parameter.shape for name, parameter in named.items()}
-        tensors: list[Tensor] = [*named.values(), *module.buffers()]
-        device = tensors[0].device if tensors else torch.device("cpu")
-        known = self._known.get(role)
-        if known is not None:
-            _check_size(known.shapes, shapes)
-        if known is None or not _same(known.tensors, tensors) or known.view.module is not module:
+        device, known = contents.device, self._known.get(role)
+        if known is None or known.contents is None or not known.contents.same(contents):
+            shapes = {name: parameter.shape for name, parameter in module.named_parameters()}
+            if known is not None:
+                _check_size(known.shapes, shapes)
             rebuilt = 0 if known is None else known.rebuilt + 1
             view = _Scoring(module)
             sample = test.few.x.to(device)
             plain = rebuilt > REBUILDS
             predict = Plain(view, chunk_size(view, sample)) if plain else confirmed(view, sample)
-            known = self._known[role] = _Known(view, tensors, shapes, predict, device, rebuilt)
+            known = self._known[role] = _Known(view, contents, shapes, predict, device, rebuilt)
         known.device = device
         if isinstance(known.predict, Confirmed):
             known.predict.current = False
-        if torch.is_autocast_enabled(device.type):  # the copy computes in fp32
+        if contents.autocast:  # the copy computes in fp32
             return Plain(known.view, chunk_size(known.view, test.few.x))
-        return _moving(known.predict, device)
-
-
-def _moving(predict: Predictor, device: torch.device) -> Predictor:
-    """Return a predictor that moves examples to the model's device."""
-    return lambda x, scores, tasks=None: predict(x.to(device), scores, tasks)
+        return known.predict
 
 
 def _measured(test: Measured, model: Any) -> float:
@@ -241,8 +271,8 @@ def _check_size(then: dict[str, torch.Size], now: dict[str, torch.Size]) -> None
     )
 
 
-def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
-    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+def _same(one: Sequence[object], other: Sequence[object]) -> bool:
+    return len(one) == len(other) and all(map(is_, one, other))
 
 
 def _accuracy(predicted: Tensor, labels: Tensor) -> Tensor:
@@ -251,8 +281,10 @@ def _accuracy(predicted: Tensor, labels: Tensor) -> Tensor:
 
 def stacked(values: Sequence[Value]) -> Tensor:
     """Return values as one tensor, on the device of the first that has one."""
-    devices = [value.device for value in values if isinstance(value, Tensor)]
-    device = devices[0] if devices else torch.device("cpu")
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    if len(tensors) == len(values):
+        return torch.stack(tensors)
+    device = tensors[0].device if tensors else torch.device("cpu")
     return torch.stack([torch.as_tensor(value, device=device).float() for value in values])
 
 

@@ -49,8 +49,12 @@ class Plain:
 
     def __call__(self, x: Tensor, scores: Scores, tasks: Tensor | None = None) -> Tensor:
         with self.net.evaluating():
-            logits = torch.cat([self.net(*part) for part in chunks(x, tasks, self.chunk)])
-            return self.net.among_own(scores(logits), tasks).argmax(1)
+            return self.predicted(x, scores, tasks)
+
+    def predicted(self, x: Tensor, scores: Scores, tasks: Tensor | None = None) -> Tensor:
+        """Predict in the mode that is in force."""
+        logits = torch.cat([self.net(*part) for part in chunks(x, tasks, self.chunk)])
+        return self.net.among_own(scores(logits), tasks).argmax(1)
 
 
 @dataclass

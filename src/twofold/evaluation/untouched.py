@@ -5,16 +5,19 @@ from __future__ import annotations
 import random
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.random import MT19937, mtrand
 from torch import Tensor, nn
 
 from twofold.errors import UserError
+from twofold.evaluation.generators import NumpyState
 from twofold.models.state import USUAL
 
+CUDA, METAL = torch.backends.cuda.is_built(), torch.backends.mps.is_available()
 # What a pass may change in place, and what can be copied, emptied and filled again.
 CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict, Counter)
 
@@ -22,17 +25,17 @@ CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict, Counter)
 @contextmanager
 def kept_random_states() -> Iterator[None]:
     """Keep the states of all generators: of torch on every device, of numpy and of Python."""
-    gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
-    states = [torch.cuda.get_rng_state(gpu) for gpu in gpus]
-    metal = torch.mps.get_rng_state() if torch.backends.mps.is_available() else None
-    state, numbers, python = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    gpus = torch.cuda.device_count() if CUDA and torch.cuda.is_initialized() else 0
+    states = [torch.cuda.get_rng_state(gpu) for gpu in range(gpus)]
+    metal = torch.mps.get_rng_state() if METAL else None
+    state, python, numbers = torch.get_rng_state(), random.getstate(), NumpyState()
     try:
         yield
     finally:
         torch.set_rng_state(state)
-        np.random.set_state(numbers)
         random.setstate(python)
-        for gpu, gpu_state in zip(gpus, states, strict=True):
+        numbers.restore()
+        for gpu, gpu_state in enumerate(states):
             torch.cuda.set_rng_state(gpu_state, gpu)
         if metal is not None:
             torch.mps.set_rng_state(metal)
@@ -42,37 +45,26 @@ def seed_all(seed: int) -> None:
     """Seed all generators; to be used within `kept_random_states`."""
     torch.manual_seed(seed)
     np.random.seed(seed % 2**32)
+    if not isinstance(mtrand.get_bit_generator(), MT19937):  # numpy keeps its normal number
+        np.random.set_state({**np.random.get_state(legacy=False), "has_gauss": 0})
     random.seed(seed)
 
 
 @contextmanager
-def kept_buffers(parts: Sequence[nn.Module]) -> Iterator[None]:
-    """Keep the buffers of a module's parts, such as statistics that a forward pass updates."""
-    kept = [
-        (owner, name, buffer, buffer.clone(), buffer._version)
-        for owner in parts
-        for name, buffer in owner._buffers.items()
-        if buffer is not None and not buffer.is_inference()
-    ]
-    try:
-        yield
-    finally:
-        with torch.no_grad():
-            for owner, name, buffer, old, version in kept:
-                if buffer._version != version:
-                    buffer.copy_(old)
-                owner._buffers[name] = buffer
-
-
-@contextmanager
-def kept_attributes(parts: Sequence[nn.Module]) -> Iterator[None]:
-    """Keep the attributes of a module's parts, such as a number of passes.
+def kept_parts(parts: Sequence[nn.Module]) -> Iterator[None]:
+    """Keep the attributes and buffers of a module's parts, such as a number of passes.
 
     Lists and their like get their old contents again. A tensor that is no buffer has no copy, so a
     pass that changes it in place is refused.
     """
     kept = [(vars(part), vars(part).copy()) for part in parts]
-    own = [(name, old[name]) for _, old in kept for name in old.keys() - USUAL]
+    buffers = [
+        (part._buffers, name, buffer, buffer.clone(), buffer._version)
+        for part in parts
+        for name, buffer in part._buffers.items()
+        if buffer is not None and not buffer.is_inference()
+    ]
+    own = [item for _, old in kept for item in old.items() if item[0] not in USUAL]
     contents = [(value, value.copy()) for _, value in own if type(value) in CONTAINERS]
     versions = [
         (name, value, value._version)
@@ -83,9 +75,15 @@ def kept_attributes(parts: Sequence[nn.Module]) -> Iterator[None]:
         yield
     finally:
         for now, old in kept:
-            if now.keys() != old.keys():
-                now.clear()
             now.update(old)
+            if len(now) > len(old):  # there are new ones
+                now.clear()
+                now.update(old)
+        for owner, name, buffer, copied, version in buffers:
+            if buffer._version != version:
+                with torch.no_grad():
+                    buffer.copy_(copied)
+            owner[name] = buffer
         for value, content in contents:
             _refill(value, content)
     for name, value, version in versions:
@@ -131,12 +129,10 @@ def kept_gradients(module: nn.Module) -> Iterator[None]:
 
 
 def same_autocast(device: torch.device) -> AbstractContextManager[object]:
-    """Return the autocast that is in force, without its cache.
+    """Return the autocast that is in force on a device, without its cache.
 
     The cache would hold casts of the weights that were made without gradients, and training would
     use them.
     """
-    if not torch.is_autocast_enabled(device.type):
-        return nullcontext()
     dtype = torch.get_autocast_dtype(device.type)
     return torch.autocast(device.type, dtype=dtype, cache_enabled=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 
@@ -28,7 +28,7 @@ class View:
 
     def __init__(self, module: nn.Module) -> None:
         self.module = module
-        self.batch_norms = [m for m in module.modules() if isinstance(m, _BatchNorm)]
+        self.batch_norms = [m for m in parts_of(module) if isinstance(m, _BatchNorm)]
 
     @property
     def device(self) -> torch.device:
@@ -40,12 +40,12 @@ class View:
 
     @property
     def has_convolutions(self) -> bool:
-        return any(isinstance(m, nn.Conv2d) for m in self.module.modules())
+        return any(isinstance(m, nn.Conv2d) for m in parts_of(self.module))
 
     @property
     def has_hooks(self) -> bool:
         """Whether functions of the user's are called in a forward pass; a copy would call them."""
-        return any(m._forward_hooks or m._forward_pre_hooks for m in self.module.modules())
+        return have_hooks(parts_of(self.module))
 
     @property
     def takes_task(self) -> bool:
@@ -88,7 +88,7 @@ class View:
         The modes are set directly: a module's own `train` may do more, such as merging weights. It
         is no inference mode: a network may keep a tensor that it makes, and train with it later.
         """
-        training = [m for m in self.module.modules() if m.training]
+        training = [m for m in parts_of(self.module) if m.training]
         for module in training:  # without `nn.Module.__setattr__`, which takes ten times as long
             object.__setattr__(module, "training", False)
         try:
@@ -97,6 +97,24 @@ class View:
         finally:
             for module in training:
                 object.__setattr__(module, "training", True)
+
+
+def parts_of(module: nn.Module) -> list[nn.Module]:
+    """Return a module and all modules in it, in the order of `modules`, which takes longer."""
+    parts: dict[nn.Module, None] = {}
+    rest: list[nn.Module | None] = [module]
+    while rest:
+        part = rest.pop()
+        if part is not None and part not in parts:
+            parts[part] = None
+            if part._modules:
+                rest.extend(reversed(part._modules.values()))
+    return list(parts)
+
+
+def have_hooks(parts: Iterable[nn.Module]) -> bool:
+    """Tell whether functions are called in the forward passes of these modules."""
+    return any(part._forward_hooks or part._forward_pre_hooks for part in parts)
 
 
 def device_of(module: nn.Module) -> torch.device:
