@@ -61,7 +61,9 @@ def main() -> None:
     body = []
     for group in method_groups(runs):
         if len(group.runs) >= args.seeds:
-            values = [[part(run) for run in group.runs] for part in (residual, improvement, at_the_end)]
+            values = [
+                [part(run) for run in group.runs] for part in (residual, improvement, at_the_end)
+            ]
             stated = [value_text(*mean_and_error(each)) for each in values]
             body.append([group.config.method, str(len(group.runs)), *stated])
     print(markdown_table([HEAD, *body], left=1))
