@@ -43,7 +43,7 @@ METHODS = [
 ]
 HEAD = ["method", "task", "old before", "lowest", "at the end", "new task at 90%", "new at the end"]
 WHOLE_SEEDS = (7, 17, 27)
-WHOLE: list[str] = []
+WHOLE = ["er+hold(gain=1)", "er+hold(gain=1)+cosine"]
 WHOLE_HEAD = ["method", "seeds", "MIN", "AVG", "residual", "gap depth", "new task at 90%"]
 State = tuple[Tensor, Tensor]  # weights and velocity
 Row = dict[str, Any]
