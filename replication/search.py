@@ -4,8 +4,8 @@ Prints the table of the results in search.jsonl. With `--train`, trains the rows
 there: task 1 once with ER, then each method for 300 iterations of task 2; and for task 3 from the
 weights that `er+hold(damping=0)` has after the whole of task 2. Seed 7 is not a reported one.
 
-With `--whole`, the table is that of whole_tasks.jsonl: tasks 2 and 3 until their ends, over seeds
-that are not reported, from one training of task 1 per seed for all methods that are alike there.
+With `--whole`, the table is that of whole_tasks.jsonl: tasks 2 and 3 one after the other, over
+seeds that are not reported. Methods that are alike in task 1 share one training of it per seed.
 """
 
 from __future__ import annotations
@@ -43,8 +43,20 @@ METHODS = [
 ]
 HEAD = ["method", "task", "old before", "lowest", "at the end", "new task at 90%", "new at the end"]
 WHOLE_SEEDS = (7, 17, 27)
-WHOLE = ["er+hold(gain=1)", "er+hold(gain=1)+cosine"]
-WHOLE_HEAD = ["method", "seeds", "MIN", "AVG", "residual", "gap depth", "new task at 90%"]
+WHOLE = [  # with the iterations of tasks 2 and 3
+    ("er+hold(gain=1)", 2000),
+    ("er+hold(gain=1)+cosine", 2000),
+    ("joint+hold(gain=1)+fade(300)+warmup(500)+cosine", 2000),
+    ("joint+hold(gain=1)+fade(300)+warmup(2000)+cosine", 2000),
+    ("er+hold(share=0.99)+cosine", 600),
+    ("joint+hold(gain=1)+fade(300)", 600),
+    ("joint+hold(gain=4)+fade(300)+slow(0.25)", 600),
+    ("joint+hold(gain=1)+fade(300)+slow(0.25)+cosine", 600),
+    ("joint+hold(gain=4,share=0.99)+fade(600)+slow(0.25)+cosine", 600),
+]
+WHOLE_HEAD = [
+    *("method", "iterations", "seeds", "MIN", "AVG", "residual", "gap depth", "new task at 90%"),
+]
 State = tuple[Tensor, Tensor]  # weights and velocity
 Row = dict[str, Any]
 
@@ -109,16 +121,16 @@ def result(method: str, task: int) -> Row:
     }
 
 
-def whole(text: str, seed: int) -> Row:
-    """Train tasks 2 and 3 until their ends, and return measures of the three tasks."""
+def whole(text: str, iterations: int, seed: int) -> Row:
+    """Train tasks 2 and 3 with so many iterations, and return measures of the three tasks."""
     method = Method.parse(text)
     acting = tuple(written for written in method.routines if written[0].first_task)
     first = state_after(replace(method, routines=acting), 1, None, seed)
-    run = training(method, 2, first, seed)
+    run = training(method, 2, first, seed, iterations=iterations)
     learned, curves = [1], [evaluated(run, 1)]
     for task in (2, 3):
         chosen, rows = run._start_task(task)
-        for n in range(1, run.benchmark.offline_iterations + 1):
+        for n in range(1, iterations + 1):
             run._iterate(task, n, rows)
             due = n % 8 == 0 or (n <= 60 and n % 2 == 0)
             learned.append(task)
@@ -127,7 +139,8 @@ def whole(text: str, seed: int) -> Row:
     found = measures(learned, curves)
     final = run.evaluator.full(3, run.objective.scores)
     kept = {key: found[key] for key in ("min", "residual", "gap_depth", "new_speed")}
-    return {"method": text, "seed": seed, **kept, "avg": float(final.mean())}
+    place = {"method": text, "iterations": iterations, "seed": seed}
+    return {**place, **kept, "avg": float(final.mean())}
 
 
 def evaluated(run: Training, task: int) -> list[float]:
@@ -164,17 +177,19 @@ def after_switches(train: bool) -> list[list[str]]:
 
 def whole_tasks(train: bool) -> list[list[str]]:
     file = HERE / "whole_tasks.jsonl"
-    results = stored(file, "method", "seed")
+    results = stored(file, "method", "iterations", "seed")
     rows = [WHOLE_HEAD]
-    for method in WHOLE:
-        for place in ((method, seed) for seed in WHOLE_SEEDS):
+    for method, iterations in WHOLE:
+        for place in ((method, iterations, seed) for seed in WHOLE_SEEDS):
             if train and place not in results:
                 results[place] = add(file, whole(*place))
-        own = [row for (name, _), row in results.items() if name == method]
+        own = [row for place, row in results.items() if place[:2] == (method, iterations)]
         if own:
             keys = ("min", "avg", "residual", "gap_depth", "new_speed")
             errors = [mean_and_error([row[key] for row in own]) for key in keys]
-            rows.append([method, str(len(own)), *(value_text(*each) for each in errors)])
+            rows.append(
+                [method, str(iterations), str(len(own)), *(value_text(*each) for each in errors)]
+            )
     return rows
 
 
@@ -185,7 +200,8 @@ def main() -> None:
     args = parser.parse_args()
     if args.train:
         torch.set_num_threads(1)
-        import_file(str(HERE / "two_sided.py"))
+        for plugin in ("two_sided.py", "slow.py"):
+            import_file(str(HERE / plugin))
     table = whole_tasks if args.whole else after_switches
     print(markdown_table(table(args.train), left=1))
 

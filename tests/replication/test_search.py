@@ -20,7 +20,7 @@ def test_means_over_seeds(tmp_path, monkeypatch, capsys):
     script = Path(shutil.copy(SCRIPT, tmp_path))
     values = np.random.default_rng(0).uniform(50, 99, (3, len(KEYS)))
     rows = [
-        {"method": METHOD, "seed": seed, **dict(zip(KEYS, own, strict=True))}
+        {"method": METHOD, "iterations": 2000, "seed": seed, **dict(zip(KEYS, own, strict=True))}
         for seed, own in zip((7, 17, 27), values.tolist(), strict=True)
     ]
     lines = [json.dumps(row) for row in (*rows, {**rows[0], "method": "never listed"})]
@@ -30,4 +30,4 @@ def test_means_over_seeds(tmp_path, monkeypatch, capsys):
     shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
     _, _, *body = [[cell.strip() for cell in line.strip("|").split("|")] for line in shown]
     expected = [f"{own.mean():.1f} ± {stats.sem(own):.1f}" for own in values.T]
-    assert body == [[METHOD, "3", *expected]]
+    assert body == [[METHOD, "2000", "3", *expected]]
