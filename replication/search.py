@@ -67,11 +67,11 @@ def benchmark(seed: int) -> Any:
 
 
 def training(
-    method: Method, task: int, state: State | None, seed: int = SEED, **options: Any
+    method: str, task: int, state: State | None, seed: int = SEED, **options: Any
 ) -> Training:
     """Return the training of a method at the beginning of a task, with its memory filled."""
     settings = Settings(lr=0.1, batch_size=128, seed=seed, validation=0.1, **options)
-    run = Training(benchmark(seed), *method.make(), settings)
+    run = Training(benchmark(seed), *Method.parse(method).make(), settings)
     for past in range(1, task):
         chosen, _ = run._start_task(past)
         run._end_task(past, chosen)
@@ -82,7 +82,7 @@ def training(
 
 
 @cache
-def state_after(method: Method, task: int, state: State | None, seed: int = SEED) -> State:
+def state_after(method: str, task: int, state: State | None, seed: int = SEED) -> State:
     """Return weights and velocity after a whole task that began from a state."""
     run = training(method, task, state, seed)
     _, rows = run._start_task(task)
@@ -93,13 +93,13 @@ def state_after(method: Method, task: int, state: State | None, seed: int = SEED
 
 def state_before(task: int) -> State:
     """Return weights and velocity at a switch: task 1 with ER, task 2 with hold."""
-    first = state_after(Method.parse("er"), 1, None)
-    return first if task == 2 else state_after(Method.parse("er+hold(damping=0)"), 2, first)
+    first = state_after("er", 1, None)
+    return first if task == 2 else state_after("er+hold(damping=0)", 2, first)
 
 
 def result(method: str, task: int) -> Row:
     """Train a method after a switch, and return accuracies in percent; old tasks are averaged."""
-    run = training(Method.parse(method), task, state_before(task), iterations=ITERATIONS)
+    run = training(method, task, state_before(task), iterations=ITERATIONS)
     scores = run.objective.scores
     start = run.evaluator.subset(task - 1, scores)
     _, rows = run._start_task(task)
@@ -121,11 +121,11 @@ def result(method: str, task: int) -> Row:
     }
 
 
-def whole(text: str, iterations: int, seed: int) -> Row:
+def whole(method: str, iterations: int, seed: int) -> Row:
     """Train tasks 2 and 3 with so many iterations, and return measures of the three tasks."""
-    method = Method.parse(text)
-    acting = tuple(written for written in method.routines if written[0].first_task)
-    first = state_after(replace(method, routines=acting), 1, None, seed)
+    parts = Method.parse(method)
+    acting = tuple(written for written in parts.routines if written[0].first_task)
+    first = state_after(str(replace(parts, routines=acting)), 1, None, seed)
     run = training(method, 2, first, seed, iterations=iterations)
     learned, curves = [1], [evaluated(run, 1)]
     for task in (2, 3):
@@ -139,7 +139,7 @@ def whole(text: str, iterations: int, seed: int) -> Row:
     found = measures(learned, curves)
     final = run.evaluator.full(3, run.objective.scores)
     kept = {key: found[key] for key in ("min", "residual", "gap_depth", "new_speed")}
-    place = {"method": text, "iterations": iterations, "seed": seed}
+    place = {"method": method, "iterations": iterations, "seed": seed}
     return {**place, **kept, "avg": float(final.mean())}
 
 
