@@ -1,0 +1,42 @@
+"""replication/residual.py: the parts of a residual, counted by hand on a curve of three tasks."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+from helpers.runs import curve_run, saved
+
+SCRIPT = Path(__file__).parents[2] / "replication" / "residual.py"
+EACH = 1100  # iterations per task
+
+
+def curves(dip: float) -> np.ndarray:
+    table = np.full((3, 3 * EACH), np.nan)
+    first, second, third = table
+    first[:EACH] = 97
+    first[EACH - 1] = 93  # it improves from here on
+    first[EACH:] = 95
+    first[EACH] = 90  # the fall after the first switch
+    first[-500] = 94  # noise, long after the last switch
+    first[-1] = 98
+    second[EACH:] = 96
+    second[2 * EACH] = 91  # more than 1,000 iterations before the end
+    second[-50] = dip
+    second[-1] = 95
+    third[2 * EACH :] = 97
+    return table
+
+
+def test_the_parts_of_a_residual(tmp_path, monkeypatch, capsys):
+    runs = [curve_run("er", curves(dip), seed) for dip, seed in ((94, 142), (92, 152))]
+    few = [curve_run("er+hold", curves(94), 142)]
+    store = saved(tmp_path / "runs", runs, few)
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--runs", str(store), "--seeds", "2"])
+    runpy.run_path(str(SCRIPT))
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    _, _, *body = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    # At the end: (98 - 94 + 95 - 94) / 2 and (98 - 94 + 95 - 92) / 2.
+    assert body == [["er", "2", "6.0 ± 0.0", "2.5 ± 0.0", "3.0 ± 0.5"]]
