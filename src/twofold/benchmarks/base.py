@@ -215,7 +215,7 @@ class Benchmark:
 
 
 class Recipe:
-    """The construction of a named benchmark from its dataset. Subclass it in this folder.
+    """The construction of a named benchmark from its dataset. Subclass it to add one.
 
     online_batch_size: the default batch size in online mode.
     tuned_lr: default offline learning rates by objective, where they differ from the usual ones.
