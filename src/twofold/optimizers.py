@@ -7,7 +7,6 @@ Options are the numbers and truth values that the class takes; a pair such as `b
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -104,7 +103,7 @@ class Choice:
 
         cls: a class to make instead of the named one.
         """
-        values = {**_options(self.cls), **self.given, "lr": lr}
+        values = _options(self.cls) | self.given | {"lr": lr}
         values.pop("route", None)
         if self.momentum_name is not None:
             values[self.momentum_name] = momentum
@@ -133,7 +132,7 @@ def read(text: str) -> Choice:
     if piece.positional:
         raise UserError(f"optimizer {text!r}: name its options; {EXAMPLE}")
     choice = Choice(name, {})
-    known = {**_options(choice.cls), "route": "both"}
+    known = _options(choice.cls) | {"route": "both"}
     for key, value in piece.named.items():
         if key not in known or (name == NESTEROV and key == NESTEROV):
             raise unknown(f"option of {name}", key, known)
@@ -177,8 +176,7 @@ def _classes() -> dict[str, type[Optimizer]]:
     }
 
 
-@cache
-def _options(cls: type[Optimizer]) -> Mapping[str, Any]:
+def _options(cls: type[Optimizer]) -> dict[str, Any]:
     """Return the options that can be written as text, with their defaults; pairs unfolded."""
     options: dict[str, Any] = {}
     for name, parameter in inspect.signature(cls.__init__).parameters.items():
