@@ -112,7 +112,7 @@ test-lowest: .venv/.tools
 # Wheel and sdist in dist/, checked, with the changelog section and the message of the tag.
 release: .venv/.tools
 	$(PIP) -e '.[release]'
-	rm -rf dist build
+	rm -rf dist build/lib build/bdist.*
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python docs/release.py

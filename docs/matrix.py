@@ -7,6 +7,7 @@ that is neither here nor can be fetched is reported, and is no failure.
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -69,8 +70,14 @@ def tried(entry: Entry, uv: str, place: Path, words: list[str]) -> str:
     print(f"{entry.name}: {' '.join(map(str, command))}", flush=True)
     done = subprocess.run(list(map(str, command)), cwd=ROOT, stdout=subprocess.PIPE, text=True)
     print(done.stdout, flush=True)
-    last = (done.stdout.strip().splitlines() or ["no output"])[-1].strip("= ")
-    return f"{'failed' if done.returncode else 'passed'}: {last}"
+    return f"{'failed' if done.returncode else 'passed'}: {counts(done.stdout)}"
+
+
+def counts(printed: str) -> str:
+    """Return pytest's line of counts, or its last line if it printed none."""
+    lines = [line.strip("= ") for line in printed.splitlines() if line.strip("= ")]
+    counted = [line for line in lines if re.match(r"\d+ (passed|failed|skipped|error)", line)]
+    return (counted or lines or ["no output"])[-1]
 
 
 def _reason(error: str) -> str:

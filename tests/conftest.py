@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 
@@ -42,6 +43,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         for name, cls in kind.known.items():
             if not cls.__module__.startswith("twofold."):
                 raise pytest.UsageError(f"{cls.__module__}: define {name!r} inside a test")
+    # Every run ends with a garbage collection, which would go through all tests and modules.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -259,11 +259,12 @@ def test_the_study_has_every_method_with_every_optimiser():
     assert all(c.identity() in main for c in configs if c.optimizer == "sgd")
 
 
-def test_the_default_does_not_import_torchs_compiler() -> None:
+@pytest.mark.parametrize("optimizer", ["sgd", "adam(beta2=0.9,route=first)"])
+def test_a_configuration_does_not_import_torchs_compiler(optimizer: str) -> None:
     """It takes two seconds, which every command and every worker would pay."""
     code = (
-        "import sys, twofold; twofold.configure('rotated-mnist', 'er+gem');"
-        "print('torch._dynamo' in sys.modules)"
+        f"import sys, twofold; twofold.configure('rotated-mnist', 'er+gem', optimizer='{optimizer}'"
+        "); print('torch._dynamo' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -32,6 +32,8 @@ def main() -> int:
     args = parser.parse_args()
     if missing := examples.without_page():
         sys.exit(f"without a page in docs/reference: {', '.join(missing)}")
+    if bare := examples.undocumented():
+        sys.exit(f"without a docstring: {', '.join(bare)}")
     if not args.quick and (wrong := examples.failures()):
         sys.exit("".join(wrong))
     source = args.output.parent / f"{args.output.name}-source"

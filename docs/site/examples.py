@@ -1,9 +1,11 @@
-"""The pages of the reference: one per public name, with an example that runs."""
+"""The pages of the reference: one per public name, described, with an example that runs."""
 
 from __future__ import annotations
 
 import doctest
+import inspect
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,27 @@ def run_examples(page: Path, names: dict[str, Any]) -> tuple[int, str]:
 def without_page(pages: Path = PAGES) -> list[str]:
     """Return the public names that have no page."""
     return [name for name in twofold.__all__ if not (pages / f"{name}.md").exists()]
+
+
+def public_names(values: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Yield values by their names, each followed by the public methods and properties of a class.
+
+    Members that a class inherits count where they are defined.
+    """
+    for name, value in values:
+        yield name, value
+        if inspect.isclass(value):
+            members = {key: each for key, each in vars(value).items() if not key.startswith("_")}
+            for key, member in members.items():
+                if inspect.isroutine(member) or isinstance(member, property):
+                    yield f"{name}.{key}", member
+
+
+def undocumented(values: Iterable[tuple[str, Any]] | None = None) -> list[str]:
+    """Return the public names without a docstring, which their pages would leave out."""
+    if values is None:
+        values = ((name, getattr(twofold, name)) for name in twofold.__all__)
+    return [name for name, value in public_names(values) if not inspect.getdoc(value)]
 
 
 def failures(pages: Path = PAGES) -> list[str]:

@@ -92,8 +92,17 @@ class Choice:
         if self.name == NESTEROV and not momentum:
             raise UserError("nesterov needs a momentum above 0")
 
-    def make(self, parameters: list[torch.nn.Parameter], lr: float, momentum: float) -> Optimizer:
-        """Return the optimiser; torch checks the range of its options."""
+    def make(
+        self,
+        parameters: list[torch.nn.Parameter],
+        lr: float,
+        momentum: float,
+        cls: type[Optimizer] | None = None,
+    ) -> Optimizer:
+        """Return the optimiser; torch checks the range of its options.
+
+        cls: a class to make instead of the named one.
+        """
         values = _options(self.cls) | self.given | {"lr": lr}
         values.pop("route", None)
         if self.momentum_name is not None:
@@ -101,7 +110,7 @@ class Choice:
         if self.name == NESTEROV:
             values["nesterov"] = True
         try:
-            optimizer = self.cls(parameters, **_folded(self.cls, values))
+            optimizer = (cls or self.cls)(parameters, **_folded(self.cls, values))
         except (ValueError, TypeError, RuntimeError) as error:
             reason = " ".join(str(error).split())
             raise UserError(f"optimizer {str(self)!r}: {reason}") from None
@@ -144,11 +153,16 @@ def read(text: str) -> Choice:
 def _try(choice: Choice) -> None:
     """Make the optimiser once, so that torch and the route check their options.
 
-    The first optimiser of a process takes seconds, because torch then imports its compiler.
+    Torch's own `add_param_group` imports its compiler, which takes seconds.
     """
+
+    def add_param_group(self: Optimizer, group: dict[str, Any]) -> None:
+        self.param_groups.append({**self.defaults, **group})
+
+    cls = type(choice.cls.__name__, (choice.cls,), {"add_param_group": add_param_group})
     values = {"lr": 0.1, "momentum": 0.9} | choice.usual()
     weight = torch.nn.Parameter(torch.zeros(1, 1))
-    choice.make([weight], values["lr"], values["momentum"])
+    choice.make([weight], values["lr"], values["momentum"], cls)
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import twofold
-from docs.site.examples import PAGES, failures, run_examples, without_page
+from docs.site.examples import PAGES, failures, run_examples, undocumented, without_page
 from twofold import Memory, Objective, Routine
 
 
@@ -23,6 +23,30 @@ def shared() -> dict[str, Any]:
 
 def test_every_public_name_has_a_page() -> None:
     assert sorted(page.stem for page in PAGES.glob("*.md")) == sorted([*twofold.__all__, "README"])
+
+
+def test_every_public_name_and_its_members_are_documented() -> None:
+    assert undocumented() == []
+
+
+def test_members_without_a_docstring_are_named() -> None:
+    class Half:
+        """A class that is documented in part."""
+
+        def said(self) -> None:
+            """Return nothing."""
+
+        def unsaid(self) -> None: ...
+
+        @classmethod
+        def made(cls) -> None: ...
+
+        @property
+        def held(self) -> None: ...
+
+        def _private(self) -> None: ...
+
+    assert undocumented([("Half", Half)]) == ["Half.unsaid", "Half.made", "Half.held"]
 
 
 @pytest.mark.parametrize("name", twofold.__all__)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-yaml = pytest.importorskip("yaml")
+yaml = pytest.importorskip("yaml", reason="of workflow files (pip install pyyaml)")
 
 
 def read(name: str) -> dict[str, Any]:

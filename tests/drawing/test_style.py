@@ -39,6 +39,14 @@ def test_a_title_has_room_above_the_legend(methods, title):
     assert inches < figure.get_figheight() - before < inches + 0.1  # what is below keeps its size
 
 
+def test_a_notebook_shows_the_picture():
+    """IPython asks for it, and shows a line of text if there is none."""
+    figure = gap_figure([two_tasks("er", [50, 60, 70, 80])])
+    with Image.open(io.BytesIO(figure._repr_png_())) as picture:
+        assert picture.format == "PNG"
+        assert picture.size == pytest.approx(figure.get_size_inches() * figure.dpi, abs=1)
+
+
 def test_long_names_wrap_and_no_two_curves_look_alike():
     """Sixteen methods, one of whose names alone is wider than the figure."""
     longest = "gem(gamma=0.25,when=always,rule=added,references=cumulative,ridge=0.01)+agem"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -179,6 +181,7 @@ def flat(model: type[nn.Module]):
     return made
 
 
+@functools.cache  # several networks are compared with the same sound one
 def curves(model, **options) -> dict[str, np.ndarray]:
     settings = {"batch_size": 16, "memory_per_class": 10, "eval_size": 30}
     trained_run = run(benchmark(model), options.pop("method", "er"), **settings, **options)

@@ -68,6 +68,16 @@ class Sleeps(Routine, name="sleeps"):
         time.sleep(600)
 """
 
+COUNTS = """
+import gc, pathlib
+from twofold import Routine
+
+class Counts(Routine, name="counts"):
+    def direct(self, g, step):
+        pathlib.Path({named!r}).write_text(f"{{len(gc.get_objects())}} {{gc.get_freeze_count()}}")
+        return g
+"""
+
 
 @pytest.fixture
 def env(cache_folder: str) -> dict[str, str]:
@@ -226,6 +236,19 @@ def test_a_worker_that_is_killed(twofold: Command, toy: Path, tmp_path: Path) ->
     assert "Traceback" not in done.err
     (*_, told) = [line for line in done.err.splitlines() if "died" in line]
     assert told.startswith("er+killed seed 142: ")
+
+
+def test_garbage_collections_of_a_worker_skip_what_its_server_imported(
+    twofold: Command, toy: Path, tmp_path: Path
+) -> None:
+    """They would copy its memory into every worker."""
+    plugin, counts = tmp_path / "counts.py", tmp_path / "counts"
+    plugin.write_text(COUNTS.format(named=str(counts)))
+    words = tiny(toy, tmp_path / "out", "er+counts")
+    done = twofold(*words, "--plugin", plugin, "--workers", 1)
+    assert done.code == 0, done.err
+    looked_at, skipped = map(int, counts.read_text().split())
+    assert looked_at < skipped / 3
 
 
 @pytest.mark.parametrize("word", [signal.SIGKILL, signal.SIGTERM])

@@ -134,27 +134,55 @@ def files(folder: Path) -> dict[str, tuple[bytes, bytes]]:
     }
 
 
-def killed(study: Path, shard: str, out: Path) -> None:
-    """Begin a shard as a cluster does, and kill it when a run has a checkpoint."""
-    number, _, count = shard.partition("/")
-    task = {"STUDY": str(study), "SHARDS": count, "SLURM_ARRAY_TASK_ID": number}
-    task |= {"STORES": str(out.parent), "OPTIONS": "--engine inline --checkpoint-every 0"}
+@pytest.fixture
+def stores(tmp_path: Path) -> list[Path]:
+    return [tmp_path / f"shard-{k}" for k in range(1, SHARDS + 1)]
+
+
+def started(study: Path, number: int, stores: Path) -> subprocess.Popen[str]:
+    """Begin a shard as a cluster does."""
+    task = {"STUDY": str(study), "SHARDS": str(SHARDS), "SLURM_ARRAY_TASK_ID": str(number)}
+    task |= {"STORES": str(stores), "OPTIONS": "--engine inline --checkpoint-every 0"}
     task["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    command = ["bash", SCRIPT]
-    with subprocess.Popen(command, env={**os.environ, **task}, stderr=subprocess.PIPE) as process:
-        while not [*out.glob(".work/*/checkpoint.pt")]:
-            assert process.poll() is None, process.stderr.read()
-            time.sleep(0.02)
-        os.kill(process.pid, signal.SIGKILL)
-    assert [*out.glob(".work/*/checkpoint.pt")]
+    command, environment = ["bash", SCRIPT], {**os.environ, **task}
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
 
 
-def test_ten_machines_that_share_nothing(toy, tmp_path, capsys):
+def kill(process: subprocess.Popen[str], store: Path) -> None:
+    """Kill a process when a run of its store has a checkpoint."""
+    while not [*store.glob(".work/*/checkpoint.pt")]:
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.02)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    assert [*store.glob(".work/*/checkpoint.pt")]
+
+
+def slow_shard(study: Path) -> int:
+    """Return the number of a shard that ends with a run that waits, so that it can be killed."""
+    configs = studies.load(str(study)).configs()
+    return next(k for k in range(1, SHARDS + 1) if "slow" in part_of(configs, f"{k}/10")[-1].method)
+
+
+@pytest.mark.slow
+def test_ten_processes_at_once_make_the_study_of_one_machine(toy, tmp_path, stores):
+    slow = slow_shard(toy)
+    processes = [started(toy, number, tmp_path) for number in range(1, SHARDS + 1)]
+    kill(processes[slow - 1], stores[slow - 1])
+    processes[slow - 1] = started(toy, slow, tmp_path)
+    for process in processes:
+        error = process.communicate(timeout=600)[1]
+        assert process.returncode == 0, error
+    assert merge(stores, tmp_path / "all").added == 18
+    twofold.run_all(str(toy), out=tmp_path / "one", engine="inline")
+    assert files(tmp_path / "all") == files(tmp_path / "one")
+
+
+def test_ten_machines_that_share_nothing(toy, tmp_path, stores, capsys):
     """One is killed and continues. The merged store is bitwise that of one machine."""
-    configs = studies.load(str(toy)).configs()
-    slow = next(k for k in range(1, SHARDS + 1) if "slow" in part_of(configs, f"{k}/10")[-1].method)
-    stores = [tmp_path / f"shard-{k}" for k in range(1, SHARDS + 1)]
-    killed(toy, f"{slow}/10", stores[slow - 1])
+    configs, slow = studies.load(str(toy)).configs(), slow_shard(toy)
+    with started(toy, slow, tmp_path) as process:
+        kill(process, stores[slow - 1])
     for number, store in enumerate(stores, 1):
         twofold.run_all(str(toy), out=store, shard=f"{number}/10", engine="inline", workers=1)
     assert main(["runs", "merge", *map(str, stores[:4]), "--out", str(tmp_path / "all")]) == 0

@@ -215,7 +215,7 @@ class Benchmark:
 
 
 class Recipe:
-    """The construction of a named benchmark from its dataset. Subclass it in this folder.
+    """The construction of a named benchmark from its dataset. Subclass it to add one.
 
     online_batch_size: the default batch size in online mode.
     tuned_lr: default offline learning rates by objective, where they differ from the usual ones.
@@ -246,6 +246,7 @@ class Recipe:
 
     @classmethod
     def find(cls, name: str) -> type[Recipe]:
+        """Return the benchmark of a name."""
         if name not in cls.known:
             raise unknown("benchmark", name, cls.known)
         return cls.known[name]
@@ -271,6 +272,7 @@ class Recipe:
 
     @classmethod
     def model(cls) -> nn.Module:
+        """Return a new network for this benchmark."""
         raise NotImplementedError
 
     @classmethod
@@ -286,6 +288,11 @@ class Recipe:
         whitening: Whitening = "train",
         device: torch.device | str = "cpu",
     ) -> Benchmark:
+        """Return the benchmark of a seed, with its images on a device.
+
+        folder: where the dataset is, or will be downloaded to.
+        whitening: by the statistics of the training images, or by published constants.
+        """
         assert cls.dataset is not None, "a benchmark without a dataset overrides build"
         if whitening == "published" and cls.published_whitening is None:
             raise UserError(f"{cls.name} has no published whitening: set whitening to train")

@@ -134,6 +134,12 @@ class TitledFigure(Figure):
         self._room = room
         return title
 
+    def _repr_png_(self) -> bytes:
+        """Return the picture that notebooks show; they draw pyplot's figures only by themselves."""
+        file = io.BytesIO()
+        self.savefig(file, format="png")
+        return file.getvalue()
+
 
 def empty_figure(width: float, height: float) -> Figure:
     """Return a figure of this size in inches; a legend and notes make it higher."""

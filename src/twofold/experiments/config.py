@@ -161,6 +161,7 @@ class Config(Request):
             return Options() if self.plugins else None
 
     def folder_name(self, brought: Sequence[str] | None = None) -> str:
+        """Return the name of the run's folder in a store: a short description and the identity."""
         name = f"{self.benchmark}-{self.mode}-{self.method}-{self.profile}-{self.seed}"
         plain = re.sub(r"^\.|[^A-Za-z0-9+=.,()-]", "_", name)
         return f"{plain[:LONGEST_NAME]}-{self.identity(brought)}"

@@ -32,14 +32,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from twofold.errors import UserError
-from twofold.experiments.archive import (
-    CURVES,
-    KIND,
-    MARK,
-    Archive,
-    identity_of,
-    read_mark,
-)
+from twofold.experiments.archive import CURVES, KIND, MARK, Archive, identity_of, read_mark
 from twofold.experiments.checksums import DamagedRunError, check, read_files, write_checksums
 from twofold.experiments.columns import StoredColumns
 from twofold.experiments.config import Config
@@ -122,6 +115,7 @@ class Store:
         return folder if holds(folder, config.keep_weights, tasks) else None
 
     def find_identity(self, identity: str) -> Path | None:
+        """Return the place of a sound run, and set a damaged one aside."""
         for folder in self._named(identity):
             try:
                 self._load(folder)
@@ -330,6 +324,7 @@ class Store:
         print(inert(f"{folder}: {why}; set aside in {place}"), file=sys.stderr)
 
     def remove(self, folder: Path) -> None:
+        """Remove a run with its unfinished work. An archive refuses."""
         if self._archive is not None:
             raise UserError(
                 f"{self.folder} is an archive, from which nothing is removed: export the runs to "
