@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
@@ -116,4 +117,4 @@ class Stepper:
         self.training._iterate(self.task, self.n, self.rows)
 
     def evaluate(self) -> None:
-        self.training._evaluate(self.training.evaluator.subset, self.task)
+        self.training._evaluate(partial(self.training.evaluator.subset, self.task))
