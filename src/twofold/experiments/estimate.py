@@ -35,6 +35,7 @@ from twofold.objectives.base import Objective, Term, cross_entropy
 from twofold.routines import Needs, Routine
 from twofold.routines.base import needs_of
 from twofold.sequence import read_order
+from twofold.updates import Momentum
 
 BACKWARD = 2 / 3  # the backward share of a pass: two products per layer, and one in the forward
 DTYPES: dict[Precision, tuple[torch.dtype, ...]] = {
@@ -144,13 +145,13 @@ def calibrate(
 ) -> Speed:
     """Time passes of two sizes, which separates the time per image from the time per pass."""
     small, large = (4, 16) if net.has_batch_norm else (16, 256)
-    velocity = torch.zeros_like(net.values)
+    update = Momentum(net)
 
     def train(x: Tensor) -> None:
         zeros = torch.zeros(len(x), dtype=torch.long)  # labels, and ids of tasks
         terms = [Term("new", 1.0, x, cross_entropy(zeros), zeros)]
-        velocity.mul_(0.9).add_(objective_gradient(net, [terms], apart=False).g)
-        net.values.add_(velocity, alpha=0.0)  # it takes the time of an update and changes nothing
+        g = objective_gradient(net, [terms], apart=False).g
+        update.step(g, g, lr=0.0, momentum=0.9)  # it takes time and changes nothing
 
     with one_thread():
         short, long = (_seconds(train, _random(count, image, tokens)) for count in (small, large))
