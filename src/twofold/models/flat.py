@@ -1,8 +1,7 @@
 """A network whose parameters, and their gradients, are views of one vector each.
 
 GEM and similar routines compute with gradients as vectors. With flat storage, a projection takes a
-few lines and no work per parameter. `backward` writes into the vector, and the update is two
-operations on it.
+few lines and no work per parameter. `backward` writes into the vector, which the update reads.
 """
 
 from __future__ import annotations
