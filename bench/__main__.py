@@ -14,7 +14,16 @@ import json
 import time
 from pathlib import Path
 
-PARTS = ("evaluation", "throughput", "steps", "minima", "memory", "overhead", "watching")
+PARTS = (
+    "evaluation",
+    "training",
+    "throughput",
+    "steps",
+    "minima",
+    "memory",
+    "overhead",
+    "watching",
+)
 
 
 def main() -> None:

@@ -35,11 +35,16 @@ def seconds_at_peak(benchmark: Benchmark, batch_size: int, task: int) -> dict[st
     torch.set_num_threads(1)
     products = {name: product(dtype) for name, dtype in precisions().items()}
     times = in_turns(products, rounds=9)
+    training = training_operations(benchmark, batch_size) * times["fp32"]
+    evaluation = task * 1000 * sum(operations(benchmark))
+    return {name: (training + evaluation * time) / OPERATIONS for name, time in times.items()}
+
+
+def training_operations(benchmark: Benchmark, batch_size: int) -> float:
+    """Multiplications and additions of an iteration of ER, in matrix products alone."""
     layers = operations(benchmark)
     # Forward, gradients of weights, gradients of inputs; of the images nobody needs the last.
-    training = 2 * batch_size * (3 * sum(layers) - layers[0]) * times["fp32"]
-    evaluation = task * 1000 * sum(layers)
-    return {name: (training + evaluation * time) / OPERATIONS for name, time in times.items()}
+    return 2 * batch_size * (3 * sum(layers) - layers[0])
 
 
 def operations(benchmark: Benchmark) -> list[float]:

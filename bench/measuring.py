@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
@@ -42,7 +43,11 @@ def in_turns(
     warm_up: int = 1,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-    """The median seconds of each, taken in turns, without the rounds that warm up."""
+    """The median seconds of each, taken in turns, without the rounds that warm up.
+
+    clock: `time.process_time` for what runs in this process on one thread, since other processes
+        would take a different share of each.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in what}
     for _ in range(warm_up + rounds):
         for name, act in what.items():
@@ -116,4 +121,4 @@ class Stepper:
         self.training._iterate(self.task, self.n, self.rows)
 
     def evaluate(self) -> None:
-        self.training._evaluate(self.training.evaluator.subset, self.task)
+        self.training._evaluate(partial(self.training.evaluator.subset, self.task))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
+
 import torch
 from measuring import Row, Stepper, benchmark, in_turns, like
 from torch import Tensor
@@ -9,6 +12,8 @@ from torch import Tensor
 from twofold import Needs, Routine, Step
 
 MNIST, CIFAR = "Rotated MNIST, batch 128", "Split CIFAR-100, batch 10"
+
+_in_turns = partial(in_turns, clock=time.process_time)
 
 
 class Apart(Routine, name="apart"):
@@ -48,7 +53,7 @@ def _hold() -> Row:
     """On real images: noise has no leading directions, so that nearly all would be held."""
     real = benchmark("rotated-mnist")
     steps = {method: Stepper(real, method, 128).step for method in ("er", "er+hold")}
-    return _row("er+hold", in_turns(steps, 100), f"{MNIST}, task 3", 1.5)
+    return _row("er+hold", _in_turns(steps, 100), f"{MNIST}, task 3", 1.5)
 
 
 def _on_cifar() -> list[Row]:
@@ -59,7 +64,7 @@ def _on_cifar() -> list[Row]:
 def _seconds(name: str, methods: list[str], batch_size: int, rounds: int) -> dict[str, float]:
     shape = like(name)
     steps = {method: Stepper(shape, method, batch_size).step for method in methods}
-    return in_turns(steps, rounds)
+    return _in_turns(steps, rounds)
 
 
 def _over_ten_tasks() -> Row:
@@ -70,7 +75,7 @@ def _over_ten_tasks() -> Row:
         for method in ("er", "er+gem")
         for task in range(1, 11)
     }
-    seconds = in_turns(steps, rounds=6)
+    seconds = _in_turns(steps, rounds=6)
     total = {
         method: sum(seconds[f"{method} {task}"] for task in range(1, 11))
         for method in ("er", "er+gem")
@@ -80,7 +85,8 @@ def _over_ten_tasks() -> Row:
 
 def _late() -> Row:
     shape = like("split-cifar100", tasks=20)
-    seconds = in_turns({f"{t}": Stepper(shape, "er", 10, t).step for t in (2, 20)}, rounds=30)
+    steps = {f"{t}": Stepper(shape, "er", 10, t).step for t in (2, 20)}
+    seconds = _in_turns(steps, rounds=30)
     name = "training step of er in task 20 / in task 2, 20 tasks, batch 10, memory full"
     return Row(name, seconds["20"] / seconds["2"], "at most", 1.1)
 

@@ -12,7 +12,8 @@ from torch import Tensor
 from twofold.benchmarks import Batch
 from twofold.models import FlatModel
 from twofold.models.activations import activations
-from twofold.objectives.base import Pass, cross_entropy
+from twofold.models.dense import Dense
+from twofold.objectives.base import Pass, cross_entropy, is_cross_entropy
 from twofold.terms.base import Addition, Forward
 
 
@@ -49,13 +50,14 @@ def objective_gradient(
         examples += len(term.x)
         weights[term.role] = weights.get(term.role, 0.0) + term.weight
     for terms in passes:
-        net.gradient.zero_()
+        by_hand = _by_hand(net, terms) if not additions else None
+        _clear(net, by_hand)
         # Old terms come first, so that g_old can be read before new terms are added.
         old_terms, new_terms = ([t for t in terms if t.role == role] for role in ("old", "new"))
         groups = [old_terms + new_terms] if together else [old_terms, new_terms]
         for group in filter(None, groups):
             losses: dict[str, Tensor] = {}
-            outputs, added = _forwarded(net, group, examples, additions)
+            outputs, added = _forwarded(net, group, examples, additions, by_hand)
             for term, logits in zip(group, outputs, strict=True):
                 loss = term.weight * term.loss(logits)
                 losses[term.role] = losses[term.role] + loss if term.role in losses else loss
@@ -63,7 +65,7 @@ def objective_gradient(
                 values[role] = values[role] + loss.detach() if role in values else loss.detach()
             if apart and "old" in losses:
                 shared = len(losses) > 1 or added is not None
-                _backward(losses["old"], keep_graph=shared)
+                _backward(losses["old"], by_hand, keep_graph=shared)
                 mean = net.gradient / weights["old"]
                 old = mean if old is None else old.add_(mean)
                 if not shared:
@@ -72,7 +74,7 @@ def objective_gradient(
             if added is not None:
                 losses["added"] = added
                 extra = extra + added.detach()
-            _backward(sum(losses.values(), torch.zeros_like(loss)))
+            _backward(sum(losses.values(), torch.zeros_like(loss)), by_hand)
         if len(passes) > 1:
             g = net.gradient.clone() if g is None else g.add_(net.gradient)
     means = {role: value / weights[role] for role, value in values.items()}
@@ -89,11 +91,15 @@ def objective_gradient(
 
 
 def _forwarded(
-    net: FlatModel, terms: Pass, examples: int, additions: Sequence[Addition]
+    net: FlatModel,
+    terms: Pass,
+    examples: int,
+    additions: Sequence[Addition],
+    by_hand: Dense | None,
 ) -> tuple[list[Tensor], Tensor | None]:
     """Return the logits of each term's inputs, and what additions add to the loss of the pass."""
     if not additions:
-        return _logits(net, terms)[0], None
+        return _logits(net, terms, by_hand)[0], None
     with activations(net, any(each.watches for each in additions)) as seen:
         outputs, logits = _logits(net, terms)
     x = torch.cat([term.x for term in terms])
@@ -117,19 +123,23 @@ def frozen_gradient(net: FlatModel, batches: list[Batch], affine: bool) -> tuple
     """
     count = sum(len(batch.y) for batch in batches)
     total = torch.zeros((), device=net.values.device)
-    net.gradient.zero_()
+    by_hand = _dense(net, [batch.x for batch in batches])
+    _clear(net, by_hand)
     with net.frozen_batch_norm(affine):
         for batch in batches:
-            loss = cross_entropy(batch.y)(net(batch.x, batch.tasks)) * (len(batch.y) / count)
-            _backward(loss)
+            logits = net.among_own(_all_logits(net, batch.x, batch.tasks, by_hand), batch.tasks)
+            loss = cross_entropy(batch.y)(logits) * (len(batch.y) / count)
+            _backward(loss, by_hand)
             total += loss.detach()
     return net.gradient, total
 
 
-def _logits(net: FlatModel, terms: Pass) -> tuple[list[Tensor], Tensor]:
+def _logits(
+    net: FlatModel, terms: Pass, by_hand: Dense | None = None
+) -> tuple[list[Tensor], Tensor]:
     """Return the logits of each term's inputs, and of all outputs, from one forward pass."""
     x, tasks = _joined([term.x for term in terms]), _tasks(terms)
-    logits = net.all_logits(x, tasks)
+    logits = _all_logits(net, x, tasks, by_hand)
     own = net.among_own(logits, tasks)
     if len(terms) == 1:
         return [own], logits
@@ -146,5 +156,29 @@ def _joined(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def _backward(loss: Tensor, keep_graph: bool = False) -> None:
+def _by_hand(net: FlatModel, terms: Pass) -> Dense | None:
+    """Return the layers to differentiate without a graph, which no other loss may look into."""
+    plain = all(is_cross_entropy(term.loss) for term in terms)
+    return _dense(net, [term.x for term in terms]) if plain else None
+
+
+def _dense(net: FlatModel, inputs: list[Tensor]) -> Dense | None:
+    dense = net.dense
+    return dense if dense is not None and all(map(dense.computes, inputs)) else None
+
+
+def _all_logits(net: FlatModel, x: Tensor, tasks: Tensor | None, by_hand: Dense | None) -> Tensor:
+    return net.all_logits(x, tasks) if by_hand is None else by_hand.logits(x)
+
+
+def _clear(net: FlatModel, by_hand: Dense | None) -> None:
+    if by_hand is None:
+        net.gradient.zero_()
+    else:
+        by_hand.clear()
+
+
+def _backward(loss: Tensor, by_hand: Dense | None, keep_graph: bool = False) -> None:
     loss.backward(retain_graph=keep_graph)
+    if by_hand is not None:
+        by_hand.backward()

@@ -14,6 +14,8 @@ from twofold.models.flat import shaped
 from twofold.optimizers import Choice
 from twofold.routing import Routed
 
+CACHED = 2**17  # numbers of a vector, in an update
+
 
 class Update(Protocol):
     """Moves the parameters of a network along a direction."""
@@ -29,14 +31,21 @@ class Update(Protocol):
 
 
 class Momentum:
-    """SGD with momentum, which averages the directions: two operations on vectors."""
+    """SGD with momentum, which averages the directions."""
 
     def __init__(self, net: FlatModel) -> None:
-        self._values, self.velocity = net.values, torch.zeros_like(net.values)
+        self.velocity = torch.zeros_like(net.values)
+        # On a CPU, three operations on a part that stays in the cache are faster than on the whole.
+        self._size = CACHED if net.device.type == "cpu" else max(1, len(net.values))
+        self._parts = list(
+            zip(self.velocity.split(self._size), net.values.split(self._size), strict=True)
+        )
 
     def step(self, direction: Tensor, g: Tensor, lr: float, momentum: float) -> None:
-        self.velocity.mul_(momentum).add_(direction)
-        self._values.add_(self.velocity, alpha=-lr)
+        parts = zip(self._parts, direction.split(self._size), strict=True)
+        for (velocity, values), followed in parts:
+            velocity.mul_(momentum).add_(followed)
+            values.add_(velocity, alpha=-lr)
 
     def state(self) -> dict[str, Any]:
         return {"velocity": self.velocity}

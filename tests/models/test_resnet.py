@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -51,3 +53,27 @@ def test_resnet_is_that_of_lopez_paz_and_ranzato(size):
     assert features.shape[1] == {32: 160, 84: 640}[size]
     expected = features @ module.linear.weight.T + module.linear.bias
     torch.testing.assert_close(module(x), expected)
+
+
+def out_of_place(net: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """The reduced ResNet-18 as it is drawn, without a change of any tensor."""
+    x = F.relu(net.bn1(net.conv1(x)))
+    for block in net.blocks:
+        out = F.relu(block.bn1(block.conv1(x)))
+        x = F.relu(block.bn2(block.conv2(out)) + block.shortcut(x))
+    return net.linear(F.avg_pool2d(x, 4).flatten(1))
+
+
+def test_working_in_place_changes_no_bit():
+    torch.manual_seed(0)
+    first = reduced_resnet18(7)
+    second = copy.deepcopy(first)
+    x = torch.randn(6, 3, 32, 32)
+    for net, logits in ((first, first(x)), (second, out_of_place(second, x))):
+        logits.square().sum().backward()
+        net.logits = logits.detach()
+    assert torch.equal(first.logits, second.logits)
+    for p, q in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(p.grad, q.grad)
+    for a, b in zip(first.buffers(), second.buffers(), strict=True):
+        assert torch.equal(a, b)

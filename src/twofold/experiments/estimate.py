@@ -40,6 +40,7 @@ from twofold.routines.base import needs_of
 from twofold.sequence import read_order
 from twofold.settings import Settings
 from twofold.training import Training
+from twofold.updates import Momentum
 
 BACKWARD = 2 / 3  # the backward share of a pass: two products per layer, and one in the forward
 DTYPES: dict[Precision, tuple[torch.dtype, ...]] = {
@@ -162,13 +163,13 @@ def calibrate(
 
 def _pass_of(net: FlatModel) -> Callable[[Tensor], None]:
     """Return a function that does one pass with some inputs, and an update."""
-    velocity = torch.zeros_like(net.values)
+    update = Momentum(net)
 
     def train(x: Tensor) -> None:
         zeros = torch.zeros(len(x), dtype=torch.long)  # labels, and ids of tasks
         terms = [Term("new", 1.0, x, cross_entropy(zeros), zeros)]
-        velocity.mul_(0.9).add_(objective_gradient(net, [terms], apart=False).g)
-        net.values.add_(velocity, alpha=0.0)  # it takes the time of an update and changes nothing
+        g = objective_gradient(net, [terms], apart=False).g
+        update.step(g, g, lr=0.0, momentum=0.9)  # it takes time and changes nothing
 
     return train
 

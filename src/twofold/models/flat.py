@@ -1,8 +1,7 @@
 """A network whose parameters, and their gradients, are views of one vector each.
 
 GEM and similar routines compute with gradients as vectors. With flat storage, a projection takes a
-few lines and no work per parameter. `backward` writes into the vector, and the update is two
-operations on it.
+few lines and no work per parameter. `backward` writes into the vector, which the update reads.
 """
 
 from __future__ import annotations
@@ -16,13 +15,19 @@ from torch import Tensor, nn
 
 from twofold.errors import UserError
 from twofold.models.checks import outputs_of
+from twofold.models.dense import Dense
 from twofold.models.state import detached_copy, examine
 from twofold.models.task_ids import task_argument
 from twofold.models.view import View
 
 
 class FlatModel(View):
-    """A module with flat parameters: `values` are the weights, and backward adds to `gradient`."""
+    """A module with flat parameters: `values` are the weights, and backward adds to `gradient`.
+
+    dense: its layers, if it consists of linear layers and ReLUs.
+    """
+
+    dense: Dense | None = None
 
     def __init__(self, module: nn.Module, device: torch.device | str = "cpu") -> None:
         self._describe(module.to(device).train())  # it may come in evaluation mode
@@ -33,6 +38,7 @@ class FlatModel(View):
             view.copy_(p.data)
             p.data = view
             p.grad = shaped(self.gradient[place], p)
+        self.dense = Dense.read(module)
 
     def _describe(self, module: nn.Module) -> None:
         """Note what the module consists of, and where each parameter is in the vectors."""

@@ -30,9 +30,11 @@ class BasicBlock(nn.Module):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        out = F.relu(self.bn1(self.conv1(x)))
+        # In place, because the gradient of batch norm needs its inputs and not its outputs.
+        out = F.relu(self.bn1(self.conv1(x)), inplace=True)
         out = self.bn2(self.conv2(out))
-        return F.relu(out + self.shortcut(x))
+        out += self.shortcut(x)
+        return F.relu(out, inplace=True)
 
 
 class ReducedResNet18(nn.Module):
@@ -53,7 +55,7 @@ class ReducedResNet18(nn.Module):
         self.linear = nn.Linear(inputs * (last_map // 4) ** 2, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        out = self.blocks(F.relu(self.bn1(self.conv1(x))))
+        out = self.blocks(F.relu(self.bn1(self.conv1(x)), inplace=True))
         features: Tensor = F.avg_pool2d(out, 4).flatten(1)
         logits: Tensor = self.linear(features)
         return logits

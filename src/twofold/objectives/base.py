@@ -65,6 +65,11 @@ def cross_entropy(y: Tensor, classes: Tensor | None = None) -> Loss:
     return loss
 
 
+def is_cross_entropy(loss: Loss) -> bool:
+    """Tell whether a loss is the cross-entropy over all outputs, and depends on nothing else."""
+    return isinstance(loss, partial) and loss.func is F.cross_entropy
+
+
 class Objective(Part, kind="objective"):
     """The "what". Subclass it and write the loss in `passes`; all else has defaults.
 
