@@ -28,7 +28,7 @@ PLUGIN = str(Path(__file__).parent / "blobs.py")
 METHODS = ("er+slow", "er+gem+slow")
 SEEDS = (142, 152)
 PATIENCE = 600.0  # seconds until a command must have ended
-AFTERWARDS = 10.0  # seconds that Ray's processes may live after their command
+AFTERWARDS = 30.0  # seconds that Ray's processes may live after their command
 NODE = {
     "num_cpus": 1,
     "node_ip_address": "127.0.0.1",
@@ -103,7 +103,7 @@ def _three_nodes() -> Iterator[Any]:
             cluster = Cluster(initialize_head=True, head_node_args=NODE)
             for _ in range(2):
                 cluster.add_node(**NODE)
-        except Exception as error:  # Ray gives a node 30 seconds, which a busy machine exceeds
+        except Exception as error:  # Ray raises it as it is for a node that takes too long
             raise NotStartedError(f"the test's own cluster did not start: {error}") from None
         yield cluster
     finally:

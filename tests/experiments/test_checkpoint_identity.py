@@ -232,3 +232,26 @@ def test_a_forged_checkpoint_is_left_at_once(spoil, undisturbed, tmp_path):
     finished = trained(toy(), store)
     assert finished.restarted == "its checkpoint belongs to a different network"
     np.testing.assert_array_equal(losses(finished), undisturbed)
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "file", "pipe"])
+def test_something_else_under_the_name_of_a_run_is_set_aside(kind, undisturbed, tmp_path, capsys):
+    """A link to a run elsewhere is not taken for the run, as in every listing."""
+    store = Store(tmp_path / "store")
+    store.prepare()
+    place = store.folder / toy().folder_name()
+    if kind == "link":
+        trained(toy(), Store(tmp_path / "other"))
+        place.symlink_to(tmp_path / "other" / place.name)
+    elif kind == "dangling link":
+        place.symlink_to(tmp_path / "nowhere")
+    elif kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.write_text("mine")
+    finished = trained(toy(), store)
+    assert finished.state == "trained"
+    np.testing.assert_array_equal(losses(finished), undisturbed)
+    assert "is no folder of this store; set aside in" in capsys.readouterr().err
+    assert len(list((store.folder / ".damaged").iterdir())) == 1
+    assert kind != "link" or (tmp_path / "other" / place.name).is_dir()

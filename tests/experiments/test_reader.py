@@ -9,13 +9,17 @@ import shutil
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from helpers.hostile import COMMANDS, accuracies, answer, answered_export, victim
 from helpers.runs import curve_run
 
 from torture.hostile import HOSTILE, change, seal
+from twofold.experiments import columns as columns_module
 from twofold.experiments.config import Config
 from twofold.experiments.files import digest
+from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
 from twofold.report.page import page_contents
 
@@ -78,6 +82,32 @@ def test_a_run_under_several_names_counts_once(store):
     assert out.count('"identity"') == 4
     assert "is a copy of" in errors
     assert "4 runs exported" in answered_export(store)
+
+
+def test_texts_of_any_size_in_curves_are_not_read(store, monkeypatch):
+    """The column `run` is for other programs, and compresses to nothing."""
+    folder = victim(store)
+    columns = dict(Run.load(folder).columns)
+    long = pa.array(["a" * 10_000_000] * len(columns["task"]))
+    pq.write_table(
+        pa.table({**columns, "run": long}),
+        folder / "curves.parquet",
+        compression="zstd",
+        use_dictionary=False,
+    )
+    seal(folder)
+    assert (folder / "curves.parquet").stat().st_size < 1_000_000
+    allocated = pa.total_allocated_bytes()
+    largest: list[int] = []
+    array = columns_module._array
+
+    def measured(column):
+        largest.append(pa.total_allocated_bytes() - allocated)
+        return array(column)
+
+    monkeypatch.setattr(columns_module, "_array", measured)
+    assert len(Store(store).runs(curves=True)) == 4
+    assert max(largest) < 5_000_000
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 from twofold.experiments.execution import Finished
 
 STEPS = 50  # of a run
+PATIENCE = 600.0  # seconds: a busy machine is slow, and nothing here depends on its speed
 NODE = {
     "num_cpus": 1,
     "node_ip_address": "127.0.0.1",
@@ -134,7 +135,7 @@ class Watcher:
         return [word for word, which, *_ in self.told if which == index]
 
 
-def until(condition: Callable[[], object], what: str, seconds: float = 150) -> None:
+def until(condition: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"waited in vain until {what}"

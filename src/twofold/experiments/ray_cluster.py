@@ -30,6 +30,8 @@ os.environ.update(
         # nodes permit. Wait 20 seconds for its answer instead of two minutes.
         "RAY_grpc_client_keepalive_time_ms": "65000",
         "RAY_grpc_client_keepalive_timeout_ms": "20000",
+        # Seconds for a node to start, instead of 30, which a busy machine exceeds.
+        "RAY_raylet_start_wait_time_s": "180",
         **os.environ,
     }
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.commandline import Command, one_line, process, runs_in, start
-from helpers.ray_cluster import steps, until
+from helpers.ray_cluster import PATIENCE, steps, until
 
 from torture.processes import below, command_of, ended, kill_all
 
@@ -32,7 +32,7 @@ def interrupt(command: subprocess.Popen[str], worker: int) -> str:
     """Press Ctrl-C, which ends the command and its worker, and return what it says."""
     pids = [*below(command.pid), worker]
     os.killpg(command.pid, signal.SIGINT)
-    out, err = command.communicate(timeout=60)
+    out, err = command.communicate(timeout=PATIENCE)
     assert command.returncode == 130, err
     assert out == ""
     assert "Traceback" not in err
@@ -52,8 +52,8 @@ def test_a_head_that_is_killed(folder: Path, rays_folder: Path, tmp_path: Path) 
         pids = below(command.pid)
         head = next(pid for pid in pids if "gcs_server" in command_of(pid))
         os.kill(head, signal.SIGKILL)
-        _, err = command.communicate(timeout=60)
-        assert ended(pids, 10), "some of the cluster's processes are left"
+        _, err = command.communicate(timeout=PATIENCE)
+        assert ended(pids, 30), "some of the cluster's processes are left"
     finally:
         kill_all([*pids, command.pid])
     assert command.returncode == 2, err
