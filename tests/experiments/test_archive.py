@@ -142,7 +142,7 @@ def test_one_run_is_read_without_the_rest(archive: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(
         pq.ParquetFile,
         "read_row_group",
-        lambda self, index: (read.append(index), original(self, index))[1],
+        lambda self, index, names: (read.append(index), original(self, index, names))[1],
     )
     runs = Store(archive).runs()
     assert read == []
