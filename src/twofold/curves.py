@@ -141,10 +141,10 @@ class Curves:
 
 def rows_of(columns: Any) -> int:
     """Return the iterations that a state of curves holds; -1 if it is no state of curves."""
-    if not isinstance(columns, dict) or not all(_is_column(each) for each in columns.values()):
+    if not isinstance(columns, dict) or not {"task", *RECORDED} <= columns.keys():
         return -1
-    lengths = {len(each) for each in columns.values()}
-    return lengths.pop() if "task" in columns and len(lengths) == 1 else -1
+    whole = all(map(_is_column, columns.values())) and len({*map(len, columns.values())}) == 1
+    return len(columns["task"]) if whole else -1
 
 
 def _is_column(value: Any) -> bool:

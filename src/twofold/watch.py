@@ -35,7 +35,7 @@ from twofold.evaluation.sets import Measured, digest_of, number_of, read_sets
 from twofold.evaluation.untouched import kept_random_states, seed_all
 from twofold.experiments import checkpoints
 from twofold.experiments.config import Config
-from twofold.experiments.foreign import describe
+from twofold.experiments.foreign import describe, is_state
 from twofold.experiments.options import Place
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, Work, writing
@@ -133,6 +133,9 @@ class Watch:
         """Return the state of an earlier attempt; say why if it cannot be used."""
         identity = self.config.identity()
         state = checkpoints.read(work.checkpoint, run=identity, refused=work.refuse)
+        if state is not None and not is_state(state, len(self._names)):
+            work.refuse("its checkpoint does not fit")
+            state = None
         if work.refused:
             print(f"{self._name} begins anew: {work.refused}", file=sys.stderr)
         return state
