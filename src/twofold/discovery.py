@@ -47,6 +47,8 @@ def import_file(path: str) -> None:
     It can import the modules beside it. Installed modules of the same names come first, and a file
     that gets one of those in place of its neighbour is refused.
     """
+    if "\0" in path:  # no path has it, and asking for its file would fail
+        raise UserError(f"there is no file {path!r}")
     file, name = Path(path), module_of(path)
     if name in sys.modules:
         return
