@@ -44,6 +44,7 @@ from twofold.how import How
 from twofold.models.view import device_of
 from twofold.options import options, shown
 from twofold.results import Result
+from twofold.text import is_shown
 
 CHECKPOINT_EVERY = 30.0  # seconds
 ROLES = ("evaluated", "raw")
@@ -92,7 +93,7 @@ class Watch:
             seed_all(0)  # a Dataset may draw: so it draws the same whenever it is read here
             sets = read_sets(tests)
             digest = digest_of(sets)
-        if not isinstance(measure, str) or not measure.strip():
+        if not isinstance(measure, str) or not measure.strip() or not is_shown(measure):
             raise UserError(f"measure must be a word, not {shown(measure)}")
         if not higher_is_better and not any(isinstance(one, Measured) for one in sets):
             raise UserError("a higher accuracy is better: higher_is_better is for functions")

@@ -41,6 +41,20 @@ def test_a_run_that_cannot_be_read_is_named_and_the_rest_is_shown(kind, store):
     assert folder.name in errors
 
 
+@pytest.mark.parametrize("words", [["table"], ["table", "--metrics", "min,forgetting"]])
+@pytest.mark.parametrize("kind", ["no accuracies", "task 2^31", "no Parquet"])
+def test_curves_that_cannot_be_read_cost_a_table_their_run_alone(kind, words, store):
+    folder = victim(store)
+    HOSTILE[kind](folder)
+    seal(folder)
+    code, out, errors = answer(words, store)
+    assert code == 0, errors
+    assert "er+gem" in out
+    (line,) = errors.splitlines()
+    assert folder.name in line
+    assert line.endswith("it is left out")
+
+
 def test_many_are_counted(store):
     for folder in Store(store).folders():
         for k in range(5):
