@@ -124,6 +124,29 @@ def test_texts_of_any_size_in_curves_are_not_read(store, monkeypatch):
     assert max(largest) < 5_000_000
 
 
+def test_the_description_of_too_many_columns_is_not_read(store, monkeypatch):
+    """Half a million columns take more than a gigabyte before they can be counted."""
+    folder = victim(store)
+    content = (folder / "curves.parquet").read_bytes()
+    long = 9 * 2**20
+    (folder / "curves.parquet").write_bytes(
+        content[:-8] + bytes(long) + long.to_bytes(4, "little") + content[-4:]
+    )
+    seal(folder)
+    opened: list[int] = []
+    original = columns_module.pq.ParquetFile
+
+    def counted(source):
+        opened.append(source.size())
+        return original(source)
+
+    monkeypatch.setattr(columns_module.pq, "ParquetFile", counted)
+    _, out, errors = answer(["runs", "show"], store)
+    assert "curves.parquet: the description of its columns is too long" in errors
+    assert out.count('"identity"') == 3
+    assert max(opened) < long
+
+
 @pytest.mark.parametrize(
     "name", ["config.json", "summary.json", "curves.parquet", "checksums.json"]
 )

@@ -22,6 +22,7 @@ Array = NDArray[np.generic]
 LARGEST = 2**29  # bytes of curves, in a file and in memory; measures take several times as much
 OBJECT = 120  # bytes of an array besides its numbers
 COLUMNS = 20_000
+FOOTER = 8 * 2**20  # bytes that describe the columns: each takes 25 times as much memory
 KINDS = {f"{of}{kind}" for of in ("", "raw_") for kind in ("accuracy", "lowest")}
 RUN = "run"  # the column of an archive that tells other programs whose curves they are
 
@@ -79,6 +80,8 @@ def read_parquet(file: Path) -> dict[str, Array]:
 
 def parquet_columns(content: bytes, file: Path) -> dict[str, Array]:
     """Return the columns of what was read from a Parquet file, with the same checks."""
+    if int.from_bytes(content[-8:-4], "little") > FOOTER:  # its length, before the last four bytes
+        raise WrongContentError(f"{file}: the description of its columns is too long")
     try:
         with pq.ParquetFile(pa.BufferReader(content)) as parquet:
             names = check_sizes(parquet.schema_arrow, [parquet.metadata], file)
