@@ -11,12 +11,6 @@ from twofold.experiments.execution import Finished
 
 STEPS = 50  # of a run
 PATIENCE = 600.0  # seconds: a busy machine is slow, and nothing here depends on its speed
-NODE = {
-    "num_cpus": 1,
-    "node_ip_address": "127.0.0.1",
-    "object_store_memory": 80 * 2**20,
-    "include_dashboard": False,
-}
 
 # A benchmark that needs no data, and routines to watch and to disturb its runs with.
 PLUGIN = """

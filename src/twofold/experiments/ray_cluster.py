@@ -31,7 +31,7 @@ os.environ.update(
         "RAY_grpc_client_keepalive_time_ms": "65000",
         "RAY_grpc_client_keepalive_timeout_ms": "20000",
         # Seconds for a node to start, instead of 30, which a busy machine exceeds.
-        "RAY_raylet_start_wait_time_s": "180",
+        "RAY_raylet_start_wait_time_s": "120",
         **os.environ,
     }
 )
