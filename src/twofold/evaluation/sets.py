@@ -57,10 +57,13 @@ class Measured:
             value = value.item()
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise UserError(f"the measure {self.name!r} must return a number, not {shown(value)}")
-        if not abs(value) <= LARGEST:  # NaN is not, either
-            wrong = shown(value if isinstance(value, int) else float(value))
-            raise UserError(f"the measure {self.name!r} returned {wrong}, not a number up to 3e38")
-        return float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number of hundreds of digits
+            number = math.inf
+        if not abs(number) <= LARGEST:  # NaN is not, either
+            raise UserError(f"the measure {self.name!r} returned {number}, not a number up to 3e38")
+        return number
 
     def digest(self) -> str:
         return "function"
