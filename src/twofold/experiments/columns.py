@@ -80,7 +80,8 @@ def read_parquet(file: Path) -> dict[str, Array]:
 
 def parquet_columns(content: bytes, file: Path) -> dict[str, Array]:
     """Return the columns of what was read from a Parquet file, with the same checks."""
-    if int.from_bytes(content[-8:-4], "little") > FOOTER:  # its length, before the last four bytes
+    length = content[-8:].removesuffix(b"PAR1")  # of the description, at the end of the file
+    if len(length) == 4 and int.from_bytes(length, "little") > FOOTER:
         raise WrongContentError(f"{file}: the description of its columns is too long")
     try:
         with pq.ParquetFile(pa.BufferReader(content)) as parquet:
