@@ -43,7 +43,10 @@ def ray_head(chance: random.Random, folder: Path) -> Outcome:
     """Kill the head of the cluster that a command has started."""
     with _command(folder, "--engine", "ray", "--workers", "2") as command:
         if not _until(lambda: _training(folder), command):
-            return Outcome(badly=f"no run has started: {_said(command)}")
+            said = _said(command)
+            if "can't start a Ray cluster" in said:  # there is no head to kill
+                raise NotStartedError(said.strip())
+            return Outcome(badly=f"no run has started: {said}")
         time.sleep(chance.uniform(0, 2))
         ours = below(command.pid)
         kill_all(pid for pid in ours if "gcs_server" in command_of(pid))
