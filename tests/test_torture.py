@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -10,12 +11,35 @@ from torture import __main__ as torture
 from torture import clusters, shims
 from torture.outcome import bad
 from twofold.cli import main
+from twofold.experiments import checkpoints
+from twofold.experiments import store as store_module
 from twofold.experiments.store import Store
 
 
 @pytest.mark.parametrize("kind", [kind for kind in torture.KINDS if kind not in torture.SELDOM])
 def test_a_store_bears_it(kind):
     assert torture.attempt(kind, seed=7) == torture.Outcome()
+
+
+def unsynced(path: Path, *parts: bytes) -> None:
+    path.with_name("unsynced").write_bytes(b"".join(parts))
+    path.with_name("unsynced").replace(path)
+
+
+def test_a_run_that_is_not_synced_is_lost_in_a_power_failure(monkeypatch):
+    """So the shim drops what was not synced, and syncing is what keeps a complete run."""
+    monkeypatch.setattr(store_module, "sync", lambda folder: None)
+    assert any(torture.attempt("power", seed).lost for seed in (2, 5, 10))
+
+
+def test_a_checkpoint_that_is_not_synced_is_lost_in_a_power_failure(monkeypatch):
+    monkeypatch.setattr(checkpoints, "replace_file", unsynced)
+    assert any(torture.attempt("power", seed).lost for seed in (1, 3))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 5, 10])
+def test_a_power_failure_costs_nothing_that_counts(seed):
+    assert torture.attempt("power", seed) == torture.Outcome()
 
 
 def test_a_process_that_is_killed_without_a_word_is_badly_answered():

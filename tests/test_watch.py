@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers.watching import TESTS, axes_of, measured, network, python, train, watched
+from helpers.watching import TESTS, axes_of, images, measured, network, python, train, watched
 from torch import nn
 
 import twofold
@@ -182,7 +182,9 @@ def test_a_task_comes_before_the_first_call():
     assert watch.finish().config.method == "my idea"
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), "high", None, torch.ones(2), True])
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), 1e301, 10**400, "high", None, torch.ones(2), True]
+)
 def test_a_measure_that_is_no_number_is_named_and_the_curves_are_kept(tmp_path, value):
     values = iter([1.0, 2.0, value])
     watch = watched({"reward": lambda model: next(values)}, out=tmp_path)
@@ -265,7 +267,11 @@ def test_two_watchers_with_one_name_and_seed_are_refused(tmp_path):
         ({"size": 0}, "eval size must be at least 1"),
         ({"seed": -1}, "seed must be at least 0"),
         ({"method": ""}, "method must be a name"),
-        ({"measure": ""}, "measure must be a word"),
+        *(
+            ({"measure": measure}, "measure must be a word")
+            for measure in ("", "\x1b[1m", "m" * 5000)
+        ),
+        *(({"tests": {n: images(9)}}, "must be printable text") for n in ("\x1b[1m", "n" * 5000)),
         ({"higher_is_better": False}, "a higher accuracy is better"),
         ({"checkpoint_every": "often"}, "checkpoint every must be a finite number, not 'often'"),
     ],

@@ -11,6 +11,7 @@ from helpers.watching import network, python, train, watched
 from torch import nn
 
 import twofold
+from twofold.experiments import checkpoints
 
 KILLED = """
 import os, time, torch
@@ -124,3 +125,31 @@ def test_curves_of_a_different_run_are_not_continued(tmp_path, capsys):
     second = watched(out=tmp_path, seed=1, resume=True)
     assert second.position == (-1, 0)
     assert "begins anew: its checkpoint belongs to a different run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        *({name: "x"} for name in ("task", "n", "ended", "curves", "ends", "elapsed", "raw")),
+        *({"task": task} for task in (-5, 2, 99)),
+        *({"n": n} for n in (-1, 10**9)),
+        *({"curves": curves} for curves in (None, {}, {"task": "x"}, {"task": np.ones(3)})),
+        *({"ends": ends} for ends in ({}, {"evaluated": ["x"], "raw": []})),
+        {"elapsed": float("nan")},
+        {"evaluation": []},
+    ],
+)
+def test_a_forged_checkpoint_is_left(entries, tmp_path, capsys):
+    """Its digest and its run are right."""
+    watch = watched(out=tmp_path)
+    watch.task(0)
+    for _ in range(3):
+        watch(network())
+    watch.close()
+    state = {**watch._state(), **entries}
+    checkpoints.write(watch._work.checkpoint, state, watch.config.identity())
+    second = watched(out=tmp_path, resume=True)
+    assert second.position == (-1, 0)
+    assert "begins anew: its checkpoint does not fit" in capsys.readouterr().err
+    train(network(), second)
+    assert len(second.finish().columns["task"]) == 16

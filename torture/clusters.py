@@ -28,7 +28,8 @@ PLUGIN = str(Path(__file__).parent / "blobs.py")
 METHODS = ("er+slow", "er+gem+slow")
 SEEDS = (142, 152)
 PATIENCE = 600.0  # seconds until a command must have ended
-AFTERWARDS = 10.0  # seconds that Ray's processes may live after their command
+ATTEMPTS = 3  # to start a cluster
+AFTERWARDS = 30.0  # seconds that Ray's processes may live after their command
 NODE = {
     "num_cpus": 1,
     "node_ip_address": "127.0.0.1",
@@ -42,7 +43,10 @@ def ray_head(chance: random.Random, folder: Path) -> Outcome:
     """Kill the head of the cluster that a command has started."""
     with _command(folder, "--engine", "ray", "--workers", "2") as command:
         if not _until(lambda: _training(folder), command):
-            return Outcome(badly=f"no run has started: {_said(command)}")
+            said = _said(command)
+            if "can't start a Ray cluster" in said:  # there is no head to kill
+                raise NotStartedError(said.strip())
+            return Outcome(badly=f"no run has started: {said}")
         time.sleep(chance.uniform(0, 2))
         ours = below(command.pid)
         kill_all(pid for pid in ours if "gcs_server" in command_of(pid))
@@ -68,7 +72,8 @@ def ray_node(chance: random.Random, folder: Path) -> Outcome:
 
 def _lose_nodes(chance: random.Random, folder: Path) -> str:
     with (
-        _three_nodes() as cluster,
+        _rays_folder(),
+        three_nodes() as cluster,
         _command(folder, "--engine", "ray", "--address", cluster.address) as command,
     ):
         if not _until(lambda: _training(folder), command):
@@ -89,27 +94,44 @@ def _raylet(node: Any) -> int:
 
 
 @contextmanager
-def _three_nodes() -> Iterator[Any]:
-    """Start a cluster with its own folder. Ray's sockets need short paths."""
+def _rays_folder() -> Iterator[None]:
+    """Let Ray use a new folder. Its sockets need short paths."""
+    place = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+    os.environ["RAY_TMPDIR"] = place
+    try:
+        yield
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
+def three_nodes() -> Iterator[Any]:
+    """Start a cluster of three nodes on this machine, with one core each."""
+    cluster = _started()
+    try:
+        yield cluster
+    finally:
+        cluster.shutdown()
+
+
+def _started() -> Any:
+    """Return a new cluster. A busy machine may need several attempts to start one."""
     from twofold.experiments import ray_cluster  # noqa: F401  (it sets what Ray reads)
 
     from ray.cluster_utils import Cluster  # isort: skip
 
-    place = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
-    os.environ["RAY_TMPDIR"] = place
-    cluster = None
-    try:
+    why = ""
+    for _ in range(ATTEMPTS):
+        cluster = Cluster()
         try:
-            cluster = Cluster(initialize_head=True, head_node_args=NODE)
-            for _ in range(2):
+            for _ in range(3):
                 cluster.add_node(**NODE)
-        except Exception as error:  # Ray gives a node 30 seconds, which a busy machine exceeds
-            raise NotStartedError(f"the test's own cluster did not start: {error}") from None
-        yield cluster
-    finally:
-        if cluster is not None:
-            cluster.shutdown()
-        shutil.rmtree(place, ignore_errors=True)
+            return cluster
+        except Exception as error:  # Ray raises it as it is for a node that takes too long
+            why = str(error)
+            with contextlib.suppress(Exception):
+                cluster.shutdown()
+    raise NotStartedError(f"the test's own cluster did not start: {why}")
 
 
 def words(folder: Path) -> list[str]:

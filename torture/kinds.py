@@ -19,6 +19,7 @@ from torture.hostile import HOSTILE, seal
 from torture.outcome import Outcome, bad
 from twofold.cli import main
 from twofold.errors import UserError
+from twofold.experiments import checkpoints
 from twofold.experiments.checksums import FILES
 from twofold.experiments.config import Config
 from twofold.experiments.runs import Run
@@ -67,15 +68,26 @@ def crash(chance: random.Random, folder: Path) -> Outcome:
 
 
 def power(chance: random.Random, folder: Path) -> Outcome:
-    """End before the n-th change of a file; what was not synced is gone."""
-    config, number = _chosen(chance), chance.randint(1, 150)
+    """End before the n-th change of a file, or just after a run; what was not synced is gone."""
+    config, complete = _chosen(chance), chance.random() < 0.3
+    number = chance.randint(1, 3 if complete else 150)
 
     def disturbed() -> None:
-        shims.crash_at(folder, number, shims.forgetting(folder))
+        shims.crash_at(folder, number, shims.forgetting(folder), complete)
         toy.train(config, Store(folder))
 
     shims.forked(disturbed)
-    return _finish(folder, config, Outcome())
+    spoilt = _is_spoilt(folder, config)
+    outcome = _finish(folder, config, Outcome())
+    return dataclasses.replace(outcome, lost=outcome.lost or spoilt)
+
+
+def _is_spoilt(folder: Path, config: Config) -> bool:
+    """Tell whether a complete run or a checkpoint was not on the disk when it got its name."""
+    store, refused = Store(folder), list[str]()
+    for checkpoint in folder.glob(".work/*/checkpoint.pt"):
+        checkpoints.read(checkpoint, run=config.identity(), refused=refused.append)
+    return bool(refused or store.damaged(store.folders()))
 
 
 def kill(chance: random.Random, folder: Path) -> Outcome:

@@ -57,15 +57,22 @@ def awaited(child: int, seconds: float) -> int:
         time.sleep(0.005)
 
 
-def crash_at(folder: Path, number: int, last: Callable[[], None] = lambda: None) -> None:
-    """Let this process end before its n-th change of a file in a folder; `last` is called then."""
-    count = 0
+def crash_at(
+    folder: Path, number: int, last: Callable[[], None] = lambda: None, complete: bool = False
+) -> None:
+    """Let this process end before its n-th change of a file in a folder; `last` is called then.
+
+    complete: whether to count from when a run in this store is complete.
+    """
+    count, counting = 0, not complete
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
-        nonlocal count
+        nonlocal count, counting
         changes = event in CHANGES or (event == "open" and bool(args[2] & WRITING))
         if changes and any(str(arg).startswith(str(folder)) for arg in args):
-            count += 1
+            count += counting
+            named = Path(str(args[1])) if event == "os.rename" else folder
+            counting = counting or (named.parent == folder and "-" in named.name[1:])
             if count == number:
                 last()
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -139,6 +139,18 @@ class Curves:
         self._open, self._accuracies = [], []
 
 
+def rows_of(columns: Any) -> int:
+    """Return the iterations that a state of curves holds; -1 if it is no state of curves."""
+    if not isinstance(columns, dict) or not {"task", *RECORDED} <= columns.keys():
+        return -1
+    whole = all(map(_is_column, columns.values())) and len({*map(len, columns.values())}) == 1
+    return len(columns["task"]) if whole else -1
+
+
+def _is_column(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "biuf"
+
+
 def loggable(name: str, value: Any) -> Tensor | float:
     """Return a number that a user's loop records, checked; a tensor stays where it is."""
     taken = name in ("task", "iteration") or name.removeprefix("raw_").startswith(TAKEN)

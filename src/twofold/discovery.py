@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
+import os
 import pkgutil
 import sys
 import types
@@ -70,9 +71,16 @@ def import_file(path: str) -> None:
         raise
     except BaseException as error:  # the user's code may raise anything, SystemExit included
         del sys.modules[name]
-        message = " ".join(str(error).split())
         kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
-        raise UserError(f"plugin {path!r} can't be used: {kind}{message}") from error
+        raise UserError(f"plugin {path!r} can't be used: {kind}{_message(error)}") from error
+
+
+def _message(error: BaseException) -> str:
+    """Return the message of a user's error in one line."""
+    try:
+        return " ".join(str(error).split())
+    except Exception:  # it is the user's code that says it
+        return "its message cannot be shown"
 
 
 def with_neighbours(path: str) -> dict[str, bytes]:
@@ -108,8 +116,11 @@ def changed_since_import(path: str) -> bool:
 
 def module_of(path: str) -> str:
     """Return the name of a plugin's module."""
-    file = Path(path).resolve()
-    return f"{PLUGIN}{file.stem}_{zlib.crc32(str(file).encode()):x}"
+    try:
+        file = Path(path).resolve()
+    except (OSError, RuntimeError, ValueError):  # a loop of links, or no path at all
+        file = Path(path)
+    return f"{PLUGIN}{file.stem}_{zlib.crc32(os.fsencode(file)):x}"
 
 
 def modules_of(path: str) -> list[str]:

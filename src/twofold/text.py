@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 MINUS, EMPTY = "−", "–"
+LONGEST = 2000  # letters of a text that shows as it is
 
 
 def inert(text: str) -> str:
     """Return a text with everything that a terminal would act on written out."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def is_shown(text: str) -> bool:
+    """Tell whether a text shows as it is: no line ends, no terminal escapes, and not too long."""
+    return len(text) <= LONGEST and text.isprintable()
 
 
 def value_text(mean: float, error: float | None, decimals: int = 1) -> str:

@@ -21,7 +21,7 @@ from twofold.boundaries import check_boundaries
 from twofold.chain import Chain
 from twofold.compatibility import check_method, check_outputs, check_quota
 from twofold.course import Course
-from twofold.curves import Curves
+from twofold.curves import Curves, rows_of
 from twofold.diagnosis import Diagnosis
 from twofold.errors import UserError
 from twofold.evaluation.continual import Evaluator
@@ -38,20 +38,15 @@ from twofold.objectives.base import Pass
 from twofold.results import Progress, Result
 from twofold.routines import Needs, Routine, Step
 from twofold.sampling import Sampler
-from twofold.settings import LARGEST, Settings
+from twofold.settings import Settings
 from twofold.storing import Storing
 from twofold.streams import seeded, stream
 from twofold.updates import Momentum, TorchUpdate, Update
 
-LATER = (  # the parts of a state that grow with a run
-    "memory",
-    "objective",
-    "curves",
-    "task_ends",
-    "raw_task_ends",
-    "seconds",
-    "evaluator",
-)
+LATER: dict[str, type] = {  # the parts of a state that grow with a run, and their types
+    **dict.fromkeys(("memory", "objective", "curves", "seconds", "evaluator"), dict),
+    **dict.fromkeys(("task_ends", "raw_task_ends"), list),
+}
 Weights = dict[str, Tensor]  # a network's state, by name
 
 
@@ -205,10 +200,13 @@ class Training:
             "routines": self.chain.state(),
         }
         return (
-            {"task", "n", *sized, *LATER} <= state.keys()
+            isinstance(state, dict)
+            and {"task", "n", *sized, *LATER} <= state.keys()
             and all(alike(state[name], part) for name, part in sized.items())
+            and all(isinstance(state[name], kind) for name, kind in LATER.items())
+            and alike([state["task"], state["n"]], [0, 0])
             and state["task"] in range(1, len(self.tasks) + 1)
-            and state["n"] in range(LARGEST)
+            and state["n"] in range(rows_of(state["curves"]) + 1)
         )
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ from twofold.evaluation.sets import Measured, digest_of, number_of, read_sets
 from twofold.evaluation.untouched import kept_random_states, seed_all
 from twofold.experiments import checkpoints
 from twofold.experiments.config import Config
-from twofold.experiments.foreign import describe
+from twofold.experiments.foreign import describe, is_state
 from twofold.experiments.options import Place
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store, Work, writing
@@ -44,6 +44,7 @@ from twofold.how import How
 from twofold.models.view import device_of
 from twofold.options import options, shown
 from twofold.results import Result
+from twofold.text import is_shown
 
 CHECKPOINT_EVERY = 30.0  # seconds
 ROLES = ("evaluated", "raw")
@@ -92,7 +93,7 @@ class Watch:
             seed_all(0)  # a Dataset may draw: so it draws the same whenever it is read here
             sets = read_sets(tests)
             digest = digest_of(sets)
-        if not isinstance(measure, str) or not measure.strip():
+        if not isinstance(measure, str) or not measure.strip() or not is_shown(measure):
             raise UserError(f"measure must be a word, not {shown(measure)}")
         if not higher_is_better and not any(isinstance(one, Measured) for one in sets):
             raise UserError("a higher accuracy is better: higher_is_better is for functions")
@@ -133,6 +134,9 @@ class Watch:
         """Return the state of an earlier attempt; say why if it cannot be used."""
         identity = self.config.identity()
         state = checkpoints.read(work.checkpoint, run=identity, refused=work.refuse)
+        if state is not None and not is_state(state, len(self._names)):
+            work.refuse("its checkpoint does not fit")
+            state = None
         if work.refused:
             print(f"{self._name} begins anew: {work.refused}", file=sys.stderr)
         return state

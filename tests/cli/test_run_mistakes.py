@@ -250,6 +250,15 @@ def test_a_cache_folder_that_cannot_be_written(
 # Plugins
 
 
+MUTE = """
+class MuteError(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+raise MuteError
+"""
+
+
 @pytest.mark.parametrize(
     ("content", "named"),
     [
@@ -259,8 +268,9 @@ def test_a_cache_folder_that_cannot_be_written(
         ("def f():\n    raise RuntimeError('two\\nlines')\n\nf()\n", ["RuntimeError", "two"]),
         ("raise SystemExit(0)\n", ["SystemExit"]),
         ("\x00\x01\x02", ["null bytes"]),
+        (MUTE, ["MuteError", "its message cannot be shown"]),
     ],
-    ids=["missing", "syntax", "import", "raises", "exits", "binary"],
+    ids=["missing", "syntax", "import", "raises", "exits", "binary", "mute"],
 )
 def test_a_plugin_that_does_not_load(
     content: str | None, named: list[str], twofold: Command, tmp_path: Path
@@ -273,6 +283,11 @@ def test_a_plugin_that_does_not_load(
         message = wrong(twofold(*args), str(file), *named)
         assert "Traceback" not in message
     assert not (tmp_path / "out").exists()
+
+
+def test_a_plugin_that_is_a_loop_of_links(twofold: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").symlink_to(tmp_path / "mine.py")
+    wrong(twofold(*RUN, "--plugin", tmp_path / "mine.py"), "there is no file", "mine.py")
 
 
 def test_a_plugin_that_is_no_python(twofold: Command, tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_one_run_is_read_without_the_rest(archive: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(
         pq.ParquetFile,
         "read_row_group",
-        lambda self, index: (read.append(index), original(self, index))[1],
+        lambda self, index, names: (read.append(index), original(self, index, names))[1],
     )
     runs = Store(archive).runs()
     assert read == []
@@ -354,6 +354,23 @@ def test_a_link_out_of_an_archive_is_not_followed(name: str, archive: Path, tmp_
     (archive / name).symlink_to(tmp_path / "outside")
     with pytest.raises(UserError, match=r"link|symbolic"):
         Store(archive).runs()[0].accuracy  # noqa: B018
+
+
+def test_a_folder_of_new_files_that_is_a_link_is_not_followed(
+    archive: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for name in ("runs.jsonl", "curves.parquet", "checksums.json"):
+        (archive / name).rename(outside / name)
+    (archive / ".next").symlink_to(outside)
+    with pytest.raises(UserError, match="can't read"):
+        Store(archive).runs()
+
+
+def test_a_run_that_an_archive_lacks_is_named(archive: Path) -> None:
+    with pytest.raises(UserError, match="has no run 'nothing'"):
+        Run.load(archive / "nothing")
 
 
 def test_what_describes_all_curves_is_read_once(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -202,3 +203,55 @@ def test_a_checkpoint_that_is_a_pipe_is_not_waited_for(undisturbed, tmp_path):
     thread.join(30)
     assert result
     assert result[0].restarted == "its checkpoint cannot be read"
+
+
+def spoilt(**entries: object) -> Callable[[Path, Store], None]:
+    def spoil(checkpoint: Path, store: Store) -> None:
+        state = checkpoints.read(checkpoint, run=toy().identity())
+        assert state is not None
+        checkpoints.write(checkpoint, {**state, **entries}, toy().identity())
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda checkpoint, store: checkpoints.write(checkpoint, [1], toy().identity()),
+        *(spoilt(n=n) for n in ("x", {}, torch.zeros(3), 10**9)),
+        *(spoilt(task=task) for task in ("x", torch.zeros(3))),
+        *(spoilt(curves=curves) for curves in ([], {}, {"task": "x"}, {"task": np.zeros((2, 2))})),
+        spoilt(curves={"task": np.ones(3), "loss": np.ones(2)}),
+        *(spoilt(**{part: 7}) for part in ("memory", "objective", "task_ends", "seconds")),
+    ],
+)
+def test_a_forged_checkpoint_is_left_at_once(spoil, undisturbed, tmp_path):
+    """Its digest and its run are right. Looking for text among all numbers took forever."""
+    store = Store(tmp_path)
+    spoil(interrupted(toy(), store), store)
+    finished = trained(toy(), store)
+    assert finished.restarted == "its checkpoint belongs to a different network"
+    np.testing.assert_array_equal(losses(finished), undisturbed)
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "file", "pipe"])
+def test_something_else_under_the_name_of_a_run_is_set_aside(kind, undisturbed, tmp_path, capsys):
+    """A link to a run elsewhere is not taken for the run, as in every listing."""
+    store = Store(tmp_path / "store")
+    store.prepare()
+    place = store.folder / toy().folder_name()
+    if kind == "link":
+        trained(toy(), Store(tmp_path / "other"))
+        place.symlink_to(tmp_path / "other" / place.name)
+    elif kind == "dangling link":
+        place.symlink_to(tmp_path / "nowhere")
+    elif kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.write_text("mine")
+    finished = trained(toy(), store)
+    assert finished.state == "trained"
+    np.testing.assert_array_equal(losses(finished), undisturbed)
+    assert "is no folder of this store; set aside in" in capsys.readouterr().err
+    assert len(list((store.folder / ".damaged").iterdir())) == 1
+    assert kind != "link" or (tmp_path / "other" / place.name).is_dir()

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from helpers.watching import network, train, watched
 
 import twofold
 from twofold.cli import main
 from twofold.compare.groups import groups
+from twofold.experiments.importing import import_curves
+
+MANY = ",".join(f"acc{k}" for k in range(1, 1001))
 
 
 def curves_of(run: Any) -> Any:
@@ -150,6 +156,14 @@ def test_without_tensorboard_the_extra_is_named(tmp_path, monkeypatch, capsys):
         ("iteration,task,test,value\n1,1,a,5\n1,1,a,6\n", "two values of 'a' at iteration 1"),
         ("", "is not a table that can be read"),
         ("iteration,task,a,b\n1,1,0.9,\n2,2,0.5,1\n", "are they shares? Set --scale 100, or"),
+        ("iteration,task,a\n1,1,500\n2,1,5\n", "from 0 to 100 percent: name other values"),
+        ("iteration,task, task,a\n1,1,1,5\n", "two columns have the same name"),
+        ("iteration,task,a\n1,1,5,6\n", "a row has more values than there are columns"),
+        ("iteration,task,a\n1,1,5\n1e300,1,6\n", "iterations; at most 10,000,000 are read"),
+        ("iteration,task,a\n1,1,\n2,1,\n", "there are no values in a"),
+        ("iteration,task,a\x1b[31m\n1,1,5\n2,1,6\n", "test_sets must be printable text"),
+        (f"iteration,task,{MANY}\n1,1{',5' * 1000}\n10000000,1{',5' * 1000}\n", "too large"),
+        ("iteration,test,value\n" + "".join(f"{k},{k},5\n" for k in range(1, 10_000)), "large"),
     ],
 )
 def test_a_table_that_makes_no_sense_is_refused(tmp_path, capsys, text, line):
@@ -168,3 +182,54 @@ def test_names_of_an_imported_run_are_needed(tmp_path, capsys):
     assert "which method? Set it with --method" in capsys.readouterr().err
     assert main(["runs", "--scale", "2"]) == 2
     assert "--scale is for `twofold runs import`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("seeds", "line"),
+    [
+        (["abc", "abc"], "seed must be a whole number, not 'abc'"),
+        (["1.5", "1.5"], "seed must be a whole number, not '1.5'"),
+        (["1e400", "1e400"], "seed must be a whole number"),
+        (["", "7"], "a row has no seed"),
+    ],
+)
+def test_seeds_of_a_table_are_whole_numbers(tmp_path, capsys, seeds, line):
+    rows = [f"{seed},{k},1,50" for k, seed in enumerate(seeds, 1)]
+    (tmp_path / "curves.csv").write_text("\n".join(["seed,iteration,task,acc1", *rows]))
+    words = ["runs", "import", str(tmp_path / "curves.csv"), "--runs", str(tmp_path / "store")]
+    assert main([*words, "--benchmark", "mine", "--method", "theirs"]) == 2
+    (message,) = capsys.readouterr().err.splitlines()
+    assert line in message
+
+
+@pytest.mark.parametrize("column", ["iteration", "task", "test", "method"])
+@pytest.mark.parametrize("nested", [[[1], [2]], [{"a": 1}, {"a": 2}]])
+def test_nested_columns_are_refused(tmp_path, column, nested):
+    plain = {"iteration": [1, 2], "value": [50.0, 60.0]}
+    pq.write_table(pa.table({**plain, column: nested}), tmp_path / "curves.parquet")
+    with pytest.raises(twofold.UserError, match=f"column '{column}' must hold numbers or text"):
+        import_curves(tmp_path / "curves.parquet", benchmark="mine", method="theirs", seed=0)
+
+
+def test_a_table_that_grows_when_it_is_read_is_refused(tmp_path):
+    """A text of one letter compresses to nothing."""
+    large = {"iteration": [1] * 600, "acc1": [1.0] * 600, "note": ["a" * 1_000_000] * 600}
+    file = tmp_path / "curves.parquet"
+    pq.write_table(pa.table(large), file, compression="zstd", use_dictionary=False)
+    assert file.stat().st_size < 10_000_000
+    with pytest.raises(twofold.UserError, match="is too large: its curves would take 6"):
+        import_curves(file, benchmark="mine", method="theirs", seed=0)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.tfevents.1", "events/a.tfevents.1"])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_file_that_never_ends_is_refused_at_once(tmp_path, name, kind):
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to("/dev/zero")
+    source = file.parent if file.parent != tmp_path else file
+    with pytest.raises(twofold.UserError, match="it is not a plain file"):
+        import_curves(source, benchmark="mine", method="theirs", seed=0)

@@ -231,3 +231,22 @@ def test_mistakes_are_answered_in_one_line(words, line, three, tmp_path, monkeyp
     (said,) = capsys.readouterr().err.splitlines()
     assert said.startswith(f"twofold: {line}")
     assert not Path("all").exists()
+
+
+def test_a_file_beside_the_weights_is_no_part_of_the_run(three, tmp_path, runs):
+    """Whoever wrote the store may have put it there; it has no checksum."""
+    for source in three:
+        (Store(source).folders()[0] / "weights" / "more.safetensors").write_bytes(b"anything")
+    merge(three, tmp_path / "out")
+    assert names(tmp_path / "out") == sorted(run.config.folder_name() for run in runs)
+    assert list((tmp_path / "out").rglob("more.safetensors")) == []
+
+
+def test_weights_outside_the_store_are_not_merged(three, tmp_path):
+    """A folder of weights may be a link that leads anywhere."""
+    place = Store(three[0]).folders()[0]
+    (place / "weights").rename(tmp_path / "outside")
+    (place / "weights").symlink_to(tmp_path / "outside")
+    with pytest.raises(UserError, match="nothing was merged"):
+        merge(three, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -9,13 +9,17 @@ import shutil
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from helpers.hostile import COMMANDS, accuracies, answer, answered_export, victim
 from helpers.runs import curve_run
 
 from torture.hostile import HOSTILE, change, seal
+from twofold.experiments import columns as columns_module
 from twofold.experiments.config import Config
 from twofold.experiments.files import digest
+from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
 from twofold.report.page import page_contents
 
@@ -35,6 +39,20 @@ def test_a_run_that_cannot_be_read_is_named_and_the_rest_is_shown(kind, store):
     assert out.count('"identity"') == 3
     assert len(errors.splitlines()) == 1
     assert folder.name in errors
+
+
+@pytest.mark.parametrize("words", [["table"], ["table", "--metrics", "min,forgetting"]])
+@pytest.mark.parametrize("kind", ["no accuracies", "task 2^31", "no Parquet"])
+def test_curves_that_cannot_be_read_cost_a_table_their_run_alone(kind, words, store):
+    folder = victim(store)
+    HOSTILE[kind](folder)
+    seal(folder)
+    code, out, errors = answer(words, store)
+    assert code == 0, errors
+    assert "er+gem" in out
+    (line,) = errors.splitlines()
+    assert folder.name in line
+    assert line.endswith("it is left out")
 
 
 def test_many_are_counted(store):
@@ -78,6 +96,55 @@ def test_a_run_under_several_names_counts_once(store):
     assert out.count('"identity"') == 4
     assert "is a copy of" in errors
     assert "4 runs exported" in answered_export(store)
+
+
+def test_texts_of_any_size_in_curves_are_not_read(store, monkeypatch):
+    """The column `run` is for other programs, and compresses to nothing."""
+    folder = victim(store)
+    columns = dict(Run.load(folder).columns)
+    long = pa.array(["a" * 10_000_000] * len(columns["task"]))
+    pq.write_table(
+        pa.table({**columns, "run": long}),
+        folder / "curves.parquet",
+        compression="zstd",
+        use_dictionary=False,
+    )
+    seal(folder)
+    assert (folder / "curves.parquet").stat().st_size < 1_000_000
+    allocated = pa.total_allocated_bytes()
+    largest: list[int] = []
+    array = columns_module._array
+
+    def measured(column):
+        largest.append(pa.total_allocated_bytes() - allocated)
+        return array(column)
+
+    monkeypatch.setattr(columns_module, "_array", measured)
+    assert len(Store(store).runs(curves=True)) == 4
+    assert max(largest) < 5_000_000
+
+
+def test_the_description_of_too_many_columns_is_not_read(store, monkeypatch):
+    """Half a million columns take more than a gigabyte before they can be counted."""
+    folder = victim(store)
+    content = (folder / "curves.parquet").read_bytes()
+    long = 9 * 2**20
+    (folder / "curves.parquet").write_bytes(
+        content[:-8] + bytes(long) + long.to_bytes(4, "little") + content[-4:]
+    )
+    seal(folder)
+    opened: list[int] = []
+    original = columns_module.pq.ParquetFile
+
+    def counted(source):
+        opened.append(source.size())
+        return original(source)
+
+    monkeypatch.setattr(columns_module.pq, "ParquetFile", counted)
+    _, out, errors = answer(["runs", "show"], store)
+    assert "curves.parquet: the description of its columns is too long" in errors
+    assert out.count('"identity"') == 3
+    assert max(opened) < long
 
 
 @pytest.mark.parametrize(

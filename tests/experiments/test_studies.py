@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,15 @@ def mistake(change: str, *named: str) -> Any:
         mistake("seeds = [1, 2] -> seeds = [99999999999]", "seed must be at most"),
         mistake("seeds = [1, 2] -> plugins = 3", "plugins must be text, not 3"),
         mistake("seeds = [1, 2] -> plugins = ['no.py']", "there is no file", "no.py"),
+        mistake("seeds = [1, 2] -> plugins = ['a\\u0000.py']", "there is no file"),
+        mistake(f"seeds = [1, 2] -> seeds = {'9' * 5000}", "not TOML", "4300 digits"),
+        mistake(f"seeds = [1, 2] -> seeds = {[*range(2501)]}", "10,004 runs", "at most 10,000"),
+        mistake(f"a = {'[' * 100_000}", "nested too deeply"),
+        mistake(f"a = {'{a = ' * 3000}1{'}' * 3000}", "nested too deeply"),
+        mistake(
+            f"iterations = 3 -> iterations = {[*range(1, 1001)]}\nbatch_size = {[*range(1, 1001)]}",
+            "grid 1: these are 4,000,000 runs, and a study has at most 10,000: divide it",
+        ),
         mistake("iterations = 3 -> iteration = 3", "grid 1", "did you mean 'iterations'"),
         mistake("iterations = 3 -> batchsize = 3", "grid 1", "did you mean 'batch_size'"),
         mistake("iterations = 3 -> seed = 3", "grid 1", "unknown key 'seed'"),
@@ -165,6 +175,30 @@ def test_a_study_that_is_not_there(
     result = twofold("study", action, study)
     assert result.code == 2
     assert all(word in one_line(result.err) for word in named)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "large file"])
+def test_a_study_that_never_ends_is_refused_at_once(
+    kind: str, tmp_path: Path, twofold: Command
+) -> None:
+    file = tmp_path / "mine.toml"
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "device":
+        file.symlink_to("/dev/zero")
+    else:
+        with file.open("wb") as stream:
+            stream.truncate(2**40)
+    for action in ("run", "show"):
+        result = twofold("study", action, file)
+        assert result.code == 2
+        assert re.search("it is not a plain file|too large for a study", one_line(result.err))
+
+
+def test_a_study_is_shown_without_effects(tmp_path: Path, twofold: Command) -> None:
+    (tmp_path / "mine.toml").write_text("title = 'Ä'\n# \x1b[31m\n")
+    result = twofold("study", "show", tmp_path / "mine.toml")
+    assert result.out == "title = 'Ä'\n# \\x1b[31m\n"
 
 
 def test_a_file_that_is_not_text(tmp_path: Path, twofold: Command) -> None:

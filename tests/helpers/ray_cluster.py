@@ -10,12 +10,7 @@ from typing import Any
 from twofold.experiments.execution import Finished
 
 STEPS = 50  # of a run
-NODE = {
-    "num_cpus": 1,
-    "node_ip_address": "127.0.0.1",
-    "object_store_memory": 80 * 2**20,
-    "include_dashboard": False,
-}
+PATIENCE = 600.0  # seconds: a busy machine is slow, and nothing here depends on its speed
 
 # A benchmark that needs no data, and routines to watch and to disturb its runs with.
 PLUGIN = """
@@ -134,7 +129,7 @@ class Watcher:
         return [word for word, which, *_ in self.told if which == index]
 
 
-def until(condition: Callable[[], object], what: str, seconds: float = 150) -> None:
+def until(condition: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"waited in vain until {what}"

@@ -90,6 +90,7 @@ TENSORS: dict[str, tuple[Any, str]] = {
     "a number for tasks": (5, "needs a list of tasks, not 5"),
     "a number for a task": ([5], "a task has four tensors"),
     "one-dimensional inputs": (task(X[:, 0]), "inputs are of shape"),
+    "enormous labels": (task(y=np.full(len(X), 2**64 - 1, np.uint64)), "whole numbers from 0 on"),
 }
 
 
@@ -104,3 +105,10 @@ def test_tensors_that_make_no_sense_are_refused_in_one_line(kind: str) -> None:
 @pytest.mark.parametrize("x", [X.numpy(), X.tolist(), X.double(), X.clone().requires_grad_()])
 def test_any_form_of_the_same_numbers_gives_the_same_run(x: Any) -> None:
     assert np.array_equal(trained(task(x)).accuracy, trained().accuracy, equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32, np.uint64])
+def test_labels_may_be_unsigned(kind: Any) -> None:
+    """torch compares the longer ones with nothing."""
+    labels = torch.as_tensor(Y).numpy().astype(kind)
+    assert np.array_equal(trained(task(y=labels)).accuracy, trained().accuracy, equal_nan=True)

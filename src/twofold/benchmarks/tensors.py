@@ -18,6 +18,7 @@ CHANNELS = range(1, 5)  # of uint8 images
 Parts = tuple[Tensor, Tensor, Tensor, Tensor]  # training inputs and labels, test inputs and labels
 
 
+UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # which torch compares with nothing
 TOKENS = (torch.int16, torch.int32, torch.int64)  # whole numbers, which reach a network as int64
 
 
@@ -115,7 +116,8 @@ def _wrong(count: int, few: Tensor, y: Tensor, part: str) -> str | None:
         return f"no {part} examples"
     if y.is_complex():
         return f"{part} labels must be whole numbers from 0 on, not {_kind(y)}"
-    wrong = y[(y < 0) | (y != y.long())]
+    numbers = y.long() if y.dtype in UNSIGNED else y
+    wrong = numbers[(numbers < 0) | (numbers != numbers.long())]
     if len(wrong):
         return f"{part} labels must be whole numbers from 0 on, not {wrong[0].item():g}"
     if few.dtype not in (torch.uint8, torch.float32, *TOKENS):

@@ -49,7 +49,7 @@ def act(args: argparse.Namespace) -> None:
     from twofold.report.comparison import render
 
     compared = comparison(
-        selected_runs(args),
+        selected_runs(args, args.metrics),
         *args.values,
         by=args.by,
         metrics=args.metrics,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from twofold.cli.flags import (
@@ -66,13 +65,20 @@ def narrowed(
     return chosen
 
 
-def selected_runs(args: argparse.Namespace, command: str = "twofold run") -> Runs:
-    """Return the runs that the flags select. The error for an empty store names `command`."""
+def selected_runs(
+    args: argparse.Namespace, metrics: Iterable[str], command: str = "twofold run"
+) -> Runs:
+    """Return the runs that the flags select. The error for an empty store names `command`.
+
+    metrics: the names of the measures that are shown. If they need the curves, runs whose curves
+        cannot be read are left out.
+    """
     from twofold.experiments.several import Runs
     from twofold.experiments.store import Store
+    from twofold.experiments.summary import METRICS
 
-    folder: Path = args.runs
-    runs = Store(folder).runs() if folder.is_dir() else []
+    folder, curves = args.runs, any(name not in METRICS for name in metrics)
+    runs = Store(folder).runs(curves) if folder.is_dir() else []
     if not runs:
         raise no_runs(folder, command)
     return Runs(narrowed(runs, args, lambda run: run.config))

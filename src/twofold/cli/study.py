@@ -21,7 +21,7 @@ from twofold.cli.work import add_work_flags, train
 from twofold.errors import UserError
 from twofold.experiments.options import Options, Work
 from twofold.options import options
-from twofold.text import counted
+from twofold.text import counted, inert
 
 if TYPE_CHECKING:
     from twofold.experiments.studies import Study
@@ -127,7 +127,8 @@ def list_studies(args: argparse.Namespace) -> None:
 def show_study(args: argparse.Namespace) -> None:
     from twofold.experiments import studies
 
-    print(studies.text_of(args.study), end="")
+    for line in studies.text_of(args.study).splitlines():
+        print(inert(line.expandtabs()))
 
 
 def run_study(args: argparse.Namespace) -> int:

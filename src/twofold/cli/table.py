@@ -65,8 +65,10 @@ def act(args: argparse.Namespace) -> None:
 def _store(args: argparse.Namespace) -> None:
     from twofold.compare.groups import groups
     from twofold.report.tables import render, store_table
+    from twofold.report.tables.store import USUAL
 
-    table = store_table(groups(selected_runs(args)), args.metrics, args.sort)
+    runs = selected_runs(args, args.metrics or USUAL)
+    table = store_table(groups(runs), args.metrics, args.sort)
     write_text(render, table, args)
 
 
@@ -82,7 +84,7 @@ def _paper(args: argparse.Namespace) -> None:
     command = f"twofold study run {layout.study}"
     command += "" if profile == profiles.DEFAULT else f" --profile {profile}"
     args.profile = None  # a table of a profile shows all runs that the profile would configure
-    found = groups(selected_runs(args, command))
+    found = groups(selected_runs(args, args.metrics, command))
     table = study_table(args.table, found, profile, args.metrics)
     if not table.blocks:
         raise UserError(f"no run in {args.runs} belongs to this table: `{command}` trains them")

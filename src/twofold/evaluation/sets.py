@@ -24,6 +24,9 @@ from torch.utils.data import (
 from twofold.errors import UserError
 from twofold.options import shown
 from twofold.streams import sample, stream
+from twofold.text import is_shown
+
+LARGEST = 3e38  # curves have single precision
 
 WHOLE = 1000  # examples at once, where a whole test set is evaluated
 DIGESTED = 100  # examples of a Dataset that decide its digest: reading all may take minutes
@@ -54,9 +57,13 @@ class Measured:
             value = value.item()
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise UserError(f"the measure {self.name!r} must return a number, not {shown(value)}")
-        if not math.isfinite(value):
-            raise UserError(f"the measure {self.name!r} returned {float(value)}, not a number")
-        return float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number of hundreds of digits
+            number = math.inf
+        if not abs(number) <= LARGEST:  # NaN is not, either
+            raise UserError(f"the measure {self.name!r} returned {number}, not a number up to 3e38")
+        return number
 
     def digest(self) -> str:
         return "function"
@@ -119,6 +126,8 @@ def read_sets(given: Mapping[str, Any]) -> list[TestSet]:
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"two test sets have the name {name!r}")
+        if not is_shown(name):
+            raise UserError(f"the name of a test set must be printable text, not {shown(name)}")
     sets = [_read(name, test) for name, test in zip(names, given.values(), strict=True)]
     examples = [each for each in sets if isinstance(each, Examples)]
     for each in examples[1:]:

@@ -84,7 +84,10 @@ class Archive:
         return list(self._lines())
 
     def entry(self, name: str) -> Entry:
-        line = parse(self._lines()[name], RUNS)
+        lines = self._lines()
+        if name not in lines:
+            raise UserError(f"{self.folder} has no run {name!r}")
+        line = parse(lines[name], RUNS)
         for key in ("config", "summary", "curves"):
             if not isinstance(line.get(key), str if key == "curves" else dict):
                 raise WrongContentError(f"{RUNS}: {name} has no {key}")
@@ -225,7 +228,8 @@ def is_archive(folder: Path) -> bool:
 def _find(folder: Path, name: str) -> Path:
     """Return the path of a file, which may not have been moved into place yet."""
     candidate = folder / NEXT / name
-    return candidate if candidate.exists() else folder / name
+    linked = (folder / NEXT).is_symlink()  # it may lead anywhere
+    return candidate if candidate.exists() and not linked else folder / name
 
 
 class _ChangedError(Exception):
@@ -291,8 +295,8 @@ def _read_columns(
             footer, places = _read_footer(file, _stamp(os.fstat(stream.fileno())))
             with pq.ParquetFile(stream, metadata=footer) as parquet:
                 group = places[name]
-                check_sizes(parquet.schema_arrow, [footer.row_group(group)], file)
-                table = parquet.read_row_group(group)
+                names = check_sizes(parquet.schema_arrow, [footer.row_group(group)], file)
+                table = parquet.read_row_group(group, names)
     except (
         *(OSError, ValueError, LookupError, TypeError, AttributeError),
         *(pa.ArrowException, MemoryError),
@@ -300,7 +304,7 @@ def _read_columns(
         if not file.exists() or isinstance(error, FileNotFoundError):
             raise UserError(f"{folder / CURVES} is missing: get the archive again") from None
         raise unreadable(file, error) from None
-    columns = checked(as_columns(table, file), summary, f"{file}: {name}")
+    columns = checked(as_columns(table), summary, f"{file}: {name}")
     if _digest(columns) != expected:
         raise UserError(f"{file}: the curves of {name} are not as they were written")
     return columns

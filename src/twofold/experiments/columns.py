@@ -22,6 +22,7 @@ Array = NDArray[np.generic]
 LARGEST = 2**29  # bytes of curves, in a file and in memory; measures take several times as much
 OBJECT = 120  # bytes of an array besides its numbers
 COLUMNS = 20_000
+FOOTER = 8 * 2**20  # bytes that describe the columns: each takes 25 times as much memory
 KINDS = {f"{of}{kind}" for of in ("", "raw_") for kind in ("accuracy", "lowest")}
 RUN = "run"  # the column of an archive that tells other programs whose curves they are
 
@@ -79,17 +80,23 @@ def read_parquet(file: Path) -> dict[str, Array]:
 
 def parquet_columns(content: bytes, file: Path) -> dict[str, Array]:
     """Return the columns of what was read from a Parquet file, with the same checks."""
+    length = content[-8:].removesuffix(b"PAR1")  # of the description, at the end of the file
+    if len(length) == 4 and int.from_bytes(length, "little") > FOOTER:
+        raise WrongContentError(f"{file}: the description of its columns is too long")
     try:
         with pq.ParquetFile(pa.BufferReader(content)) as parquet:
-            check_sizes(parquet.schema_arrow, [parquet.metadata], file)
-            table = parquet.read(use_threads=False)  # for small files, threads cost more
+            names = check_sizes(parquet.schema_arrow, [parquet.metadata], file)
+            table = parquet.read(names, use_threads=False)  # for small files, threads cost more
     except (OSError, ValueError, pa.ArrowException, MemoryError) as error:
         raise unreadable(file, error) from None
-    return as_columns(table, file)
+    return as_columns(table)
 
 
-def check_sizes(schema: pa.Schema, parts: Iterable[Any], file: Path) -> None:
-    """Refuse curves that are not numbers, or that would take too much memory."""
+def check_sizes(schema: pa.Schema, parts: Iterable[Any], file: Path) -> list[str]:
+    """Refuse curves that are not numbers, or that would take too much memory.
+
+    Return the names of the columns to read: those of numbers, since texts may have any size.
+    """
     for field in schema:
         kind = field.type
         if field.name != RUN and not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
@@ -99,18 +106,15 @@ def check_sizes(schema: pa.Schema, parts: Iterable[Any], file: Path) -> None:
     rows = sum(part.num_rows for part in parts)
     if len(schema) > COLUMNS or rows * max(len(schema), 1) * 8 > LARGEST:
         raise WrongContentError(f"{file}: {rows:,} rows of {len(schema):,} columns are too many")
-
-
-def as_columns(table: pa.Table, file: Path) -> dict[str, Array]:
-    """Return the columns of a table as arrays, without those that are null."""
-    if len(set(table.column_names)) < len(table.column_names):
+    if len(set(schema.names)) < len(schema.names):
         raise WrongContentError(f"{file}: two columns have the same name")
+    return [name for name in schema.names if name != RUN]
+
+
+def as_columns(table: pa.Table) -> dict[str, Array]:
+    """Return the columns of a table as arrays, without those that are null."""
     named = zip(table.column_names, table.columns, strict=True)
-    return {
-        sys.intern(name): _array(column)
-        for name, column in named
-        if name != RUN and not column.null_count
-    }
+    return {sys.intern(name): _array(column) for name, column in named if not column.null_count}
 
 
 def _array(column: pa.ChunkedArray) -> Array:

@@ -1,10 +1,12 @@
-"""Configurations of runs that a loop other than twofold's has trained."""
+"""Configurations and states of runs that a loop other than twofold's has trained."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
+from twofold.curves import rows_of
 from twofold.errors import UserError
 from twofold.evaluation.schedule import Schedule
 from twofold.experiments.config import UNSTATED, Config
@@ -20,6 +22,16 @@ KNOWN = {
     name: each
     for name, each in options(Settings).items()
     if each.role == "result" and not each.reduces and name != "seed"
+}
+
+# The entries of a state of `Watch`, and their types.
+STATE: dict[str, Any] = {
+    **dict.fromkeys(("task", "n"), int),
+    **dict.fromkeys(("ended", "finite"), bool),
+    **dict.fromkeys(("elapsed", "evaluation"), float),
+    "raw": bool | None,
+    "curves": dict | None,
+    "ends": dict,
 }
 
 
@@ -108,3 +120,23 @@ def _plain(name: str, value: Any) -> Any:
         except UserError:
             continue
     raise UserError(f"setting {name!r} must be a number, text, true or false, not {shown(value)}")
+
+
+def is_state(state: Any, tests: int) -> bool:
+    """Tell whether a checkpoint holds a state of `Watch` with this number of test sets."""
+    known = isinstance(state, dict) and all(
+        name in state and isinstance(state[name], kind) for name, kind in STATE.items()
+    )
+    if not known or not 0 <= state["task"] <= tests or not _are_ends(state["ends"]):
+        return False
+    rows = 0 if state["curves"] is None else rows_of(state["curves"])
+    return bool(
+        0 <= state["n"] <= rows
+        and (not rows or state["task"] == state["curves"]["task"].max())
+        and all(0 <= state[name] < math.inf for name in ("elapsed", "evaluation"))
+    )
+
+
+def _are_ends(ends: dict[str, Any]) -> bool:
+    rows = [row for role in ("evaluated", "raw") for row in ends.get(role, [None])]
+    return all(isinstance(row, list) and all(isinstance(x, float) for x in row) for row in rows)

@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 from twofold.curves import ACCURACY, RECORDED, Columns
 from twofold.errors import UserError
 from twofold.evaluation.trajectory import ends
+from twofold.experiments.curve_files import check_bytes, listed, read_events, read_table
 from twofold.experiments.foreign import describe
+from twofold.experiments.reader import summary_of
 from twofold.experiments.runs import Run
 from twofold.experiments.summary import summarise
 from twofold.extras import need
+from twofold.options import convert
 from twofold.results import Result
 
 if TYPE_CHECKING:
@@ -71,7 +74,7 @@ def import_curves(
     """
     need("frames", "the import of curves")
     events = file.is_dir() or "tfevents" in file.name
-    table = _read_events(file) if events else _read_table(file)
+    table = read_events(file) if events else read_table(file)
     given = {"benchmark": benchmark, "method": method, "seed": seed}
     runs = []
     for names, part in _divided(table, given):
@@ -79,10 +82,16 @@ def import_curves(
             file, part, columns, switches, 1.0 if scale is None else scale, events
         )
         task, accuracy = curves["task"], _accuracies(curves)
+        if not np.isfinite(accuracy).any():
+            raise UserError(f"{file}: there are no values in {', '.join(tests)}")
         if scale is None and measure == ACCURACY and np.nanmax(np.abs(accuracy)) <= 1:
             raise UserError(
                 f"{file}: no accuracy is above 1: are they shares? Set --scale 100, or --scale 1 "
                 "if they are percent"
+            )
+        if measure == ACCURACY and ((accuracy < 0) | (accuracy > 100)).any():
+            raise UserError(
+                f"{file}: an accuracy is from 0 to 100 percent: name other values with --measure"
             )
         config = describe(
             *names,
@@ -96,6 +105,7 @@ def import_curves(
         summary |= {"test_sets": tests, "made_with": {"imported_from": file.name}}
         if measure != ACCURACY:
             summary["quantities"] = [measure] * len(final)
+        _within(file, lambda s=summary, c=config: summary_of(s, c))  # it must be readable again
         runs.append(Run(config, summary, curves))
     return runs
 
@@ -107,46 +117,6 @@ def _within(file: Path, compute: Any) -> Any:
         raise UserError(f"{file}: {error}") from None
 
 
-def _read_table(file: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        if file.suffix == ".parquet":
-            table = pd.read_parquet(file)
-        else:
-            table = pd.read_csv(file, sep="\t" if file.suffix == ".tsv" else ",", comment="#")
-    except OSError as error:
-        raise UserError(f"can't read {file}: {error.strerror or error}") from None
-    except Exception as error:  # pandas raises many kinds
-        message = (str(error).strip().splitlines() or [""])[0]
-        raise UserError(f"{file} is not a table that can be read: {message}") from None
-    if table.empty:
-        raise UserError(f"{file} has no rows")
-    return table.rename(columns=lambda name: str(name).strip())
-
-
-def _read_events(file: Path) -> pd.DataFrame:
-    """Return TensorBoard's scalars as a wide table: a row per step, a column per tag."""
-    import pandas as pd
-
-    need("tensorboard", "reading event files")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    if not file.exists():
-        raise UserError(f"there is no {file}")
-    events = EventAccumulator(str(file), size_guidance={"scalars": 0}).Reload()
-    tags = events.Tags()["scalars"]
-    if not tags:
-        raise UserError(f"{file} has no scalars that TensorBoard can read")
-    series = {}
-    for tag in tags:
-        values = {event.step: event.value for event in events.Scalars(tag)}  # the last one counts
-        series[tag] = pd.Series(values, dtype=float)
-    table = pd.DataFrame(series).sort_index()
-    table.insert(0, "iteration", table.index)
-    return table.reset_index(drop=True)
-
-
 def _divided(
     table: pd.DataFrame, given: Mapping[str, Any]
 ) -> Iterable[tuple[tuple[Any, ...], pd.DataFrame]]:
@@ -155,11 +125,20 @@ def _divided(
     for name in NAMES:
         if given[name] is None and name not in within:
             raise UserError(f"which {name}? Set it with --{name}")
+        if name in within and table[name].isna().any():
+            raise UserError(f"a row has no {name}")
     groups = table.groupby(within, sort=False) if within else [((), table)]
     for values, part in groups:
         options: dict[str, Any] = {**given, **dict(zip(within, values, strict=True))}
-        names = str(options["benchmark"]), str(options["method"]), int(options["seed"])
+        names = str(options["benchmark"]), str(options["method"]), _whole(options["seed"])
         yield names, part.reset_index(drop=True)
+
+
+def _whole(seed: Any) -> int:
+    """Return the seed that a table holds, which may be a whole number among others with points."""
+    number = int(seed) if isinstance(seed, float) and seed.is_integer() else seed
+    whole: int = convert(str(number), int, "seed", text=True)
+    return whole
 
 
 def _curves(
@@ -174,7 +153,7 @@ def _curves(
     named = {name.lower(): name for name in table.columns}
     step = _found(named, ITERATION)
     if step is None:
-        raise UserError(f"{file} has no column {ITERATION[0]!r}: there are {_listed(table)}")
+        raise UserError(f"{file} has no column {ITERATION[0]!r}: there are {listed(table)}")
     learned, test, value = (_found(named, names) for names in (LEARNED, TEST, VALUE))
     if test is not None and value is not None:
         table, columns = _widened(file, table, step, learned, test, value, columns)
@@ -182,10 +161,12 @@ def _curves(
         columns = columns or _value_columns(file, table, {step, learned}, events)
     for name in columns:
         if name not in table.columns:
-            raise UserError(f"{file} has no column {name!r}: there are {_listed(table)}")
+            raise UserError(f"{file} has no column {name!r}: there are {listed(table)}")
     steps = _numbers(file, table, step)
     if not (np.isfinite(steps).all() and (steps == steps.round()).all() and (steps >= 0).all()):
         raise UserError(f"{file}: {step!r} must count iterations with whole numbers from 0 or 1")
+    if steps.max() > LONGEST:
+        raise _too_long(file, steps.max())
     values = np.stack([scale * _numbers(file, table, name) for name in columns], axis=1)
     labels = None if learned is None else table[learned].tolist()
     places = _places(file, steps.astype(int), labels)
@@ -204,6 +185,7 @@ def _curves(
             f"{tasks} tasks and the columns {', '.join(map(str, columns))}"
         )
     length = int(places[-1])
+    check_bytes(file, 8 * length * (2 + len(RECORDED) + tasks))  # with a row per iteration
     if switches is not None:
         task = 1 + np.searchsorted(sorted(switches), np.arange(1, length + 1), side="left")
     else:  # a task begins right after the last row of the task before it
@@ -228,10 +210,6 @@ def _curves(
 
 def _found(named: Mapping[str, str], names: Iterable[str]) -> str | None:
     return next((named[name] for name in names if name in named), None)
-
-
-def _listed(table: pd.DataFrame) -> str:
-    return ", ".join(map(str, table.columns))
 
 
 def _numbers(file: Path, table: pd.DataFrame, name: str) -> NDArray[np.float64]:
@@ -261,6 +239,7 @@ def _widened(
     if duplicates.any():
         row = table[duplicates].iloc[0]
         raise UserError(f"{file} has two values of {row[test]!r} at iteration {row[step]}")
+    check_bytes(file, 8 * len(table[step].unique()) * len(table[test].unique()))
     table_of_sets = table.pivot(index=index, columns=test, values=value)
     rows = table[index].drop_duplicates()  # in the order of the file
     table_of_sets = table_of_sets.loc[
@@ -302,7 +281,7 @@ def _value_columns(
     if not candidates or kinds or events:
         raise UserError(
             f"{file}: which columns hold the values of the tasks? Set --columns A,B (there are "
-            f"{_listed(table)})"
+            f"{listed(table)})"
         )
     return candidates
 
@@ -321,8 +300,12 @@ def _places(file: Path, steps: NDArray[np.int_], labels: list[Any] | None) -> ND
         row = int(np.argmax(np.diff(places) <= 0)) + 1
         raise UserError(f"{file}: iteration {steps[row]} comes after {steps[row - 1]}")
     if places[-1] > LONGEST:
-        raise UserError(f"{file} has {places[-1]:,} iterations; at most {LONGEST:,} are read")
+        raise _too_long(file, places[-1])
     return np.array(places)
+
+
+def _too_long(file: Path, iterations: float) -> UserError:
+    return UserError(f"{file} has {iterations:,.0f} iterations; at most {LONGEST:,} are read")
 
 
 def _begun(file: Path, values: NDArray[np.float64]) -> NDArray[np.int_]:

@@ -137,7 +137,7 @@ def _difference(one: Run, other: Run) -> str:
     for name in sorted({*one.summary, *other.summary} - {*CIRCUMSTANCES}):
         if one.summary.get(name) != other.summary.get(name):
             return name
-    sums = [_weights(run) for run in (one, other)]
+    sums = [_weights(run.folder) for run in (one, other) if run.folder is not None]
     differing = [name for name in sums[0].keys() & sums[1].keys() if sums[0][name] != sums[1][name]]
     return min(differing, default="")
 
@@ -150,16 +150,15 @@ def _is_reduced(run: Run) -> bool:
 def _holds_more(copies: Sequence[Path], present: Sequence[Path]) -> bool:
     """Tell whether the best copy of a run is new, or others have weights that are."""
     weights = [
-        {name for place in places for name in written(place)} for places in (copies, present)
+        {name for place in places for name in _weights(place)} for places in (copies, present)
     ]
     return copies[0] not in present or weights[0] > weights[1]
 
 
-def _weights(run: Run) -> dict[str, str]:
-    """Return the checksums of a run's weights, which have been verified, by file."""
-    assert run.folder is not None
-    sums: dict[str, str] = read_json(run.folder / CHECKSUMS) if run.folder.is_dir() else {}
-    return {name: sums[name] for name in written(run.folder)}
+def _weights(place: Path) -> dict[str, str]:
+    """Return the checksums of a run's weights by file. A file without one is no part of the run."""
+    sums: dict[str, str] = read_json(place / CHECKSUMS) if place.is_dir() else {}
+    return {name: sums[name] for name in written(place) if name in sums}
 
 
 def _add(places: Sequence[Path], target: Store) -> None:
@@ -182,7 +181,7 @@ def _add(places: Sequence[Path], target: Store) -> None:
 def _files(places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
     """Return the files of a run, each with the place that has it."""
     yield from ((name, places[0]) for name in FILES)
-    weights = {name: place for place in reversed(places) for name in written(place)}
+    weights = {name: place for place in reversed(places) for name in _weights(place)}
     yield from weights.items()
 
 

@@ -30,6 +30,8 @@ os.environ.update(
         # nodes permit. Wait 20 seconds for its answer instead of two minutes.
         "RAY_grpc_client_keepalive_time_ms": "65000",
         "RAY_grpc_client_keepalive_timeout_ms": "20000",
+        # Seconds for a node to start, instead of 30, which a busy machine exceeds.
+        "RAY_raylet_start_wait_time_s": "120",
         **os.environ,
     }
 )
@@ -39,6 +41,7 @@ import ray
 import psutil  # isort: skip  # Ray brings it along
 
 DIAL, ANSWER = 5.0, 20.0  # seconds to reach an address, and for a cluster there to answer
+PATIENCE = 5.0  # or as many times as long as Ray's import takes, which is long on a busy machine
 GRACE = 2.0  # seconds for the processes of a cluster to end by themselves
 OBJECTS = 100 * 2**20  # bytes of shared memory in a cluster started here: runs are small
 LOOK_EVERY = 0.5  # seconds between two looks at the nodes, or readings of messages
@@ -48,6 +51,7 @@ LOOK_FOR_HEAD, LOST = 3.0, 4  # seconds between two looks at the head; how many 
 PROBE = """
 import logging, sys
 import ray
+print("ready", flush=True)
 try:
     ray.init(sys.argv[1], log_to_driver=False, logging_level=logging.CRITICAL)
 except Exception as error:
@@ -143,21 +147,39 @@ def _probe(address: str) -> None:
             socket.create_connection((host.strip("[]"), int(port)), timeout=DIAL).close()
         except OSError as error:
             raise UserError(f"no Ray cluster at {address}: {error.strerror or error}") from None
-    try:
-        probe = [sys.executable, "-c", PROBE, address]
-        process = subprocess.run(probe, capture_output=True, text=True, timeout=ANSWER)
-    except subprocess.TimeoutExpired as error:
-        if b"Unauthenticated" in (error.stderr or b""):
+    code, said = _answer(address)
+    if code is None:
+        if "Unauthenticated" in said:
             why = f"the Ray cluster at {address} wants its token: set RAY_AUTH_MODE=token"
         else:
             why = (
                 f"no Ray cluster at {address}, or none that has this machine for a node "
                 f"(`ray start --address {address}` makes it one)"
             )
-        raise UserError(why) from None
-    if process.returncode != 0:
-        why = process.stderr.strip().splitlines()[-1]
-        raise UserError(f"can't join the Ray cluster at {address}: {why}")
+        raise UserError(why)
+    if code != 0:
+        raise UserError(f"can't join the Ray cluster at {address}: {said.strip().splitlines()[-1]}")
+
+
+def _answer(address: str) -> tuple[int | None, str]:
+    """Return the exit code of a process that joins the cluster, and what it says.
+
+    The code is None if the process takes too long.
+    """
+    start = time.monotonic()
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([sys.executable, "-c", PROBE, address], **pipes)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()  # it has imported Ray
+        limit = max(ANSWER, PATIENCE * (time.monotonic() - start))
+        _, said = process.communicate(timeout=limit)
+        return process.returncode, said
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return None, process.communicate()[1]
+    finally:
+        process.kill()
 
 
 class Head:

@@ -21,11 +21,11 @@ from twofold.options import options
 from twofold.routines import Routine
 from twofold.settings import LARGEST
 from twofold.terms import Addition
+from twofold.text import LONGEST, is_shown
 
 CONFIG, SUMMARY = "config.json", "summary.json"
 Entry = Callable[[Any, str], object]  # a check of an entry, given its name
 
-LONGEST = 2000  # letters of a text
 RESERVED = {"run", "iteration", "task", "loss", "projected", "norm_ratio", "unsolved"}
 NEEDED = ("min", "avg", "diverged", "projected")  # entries of every summary
 
@@ -301,7 +301,7 @@ def _text(value: Any, what: str) -> str:
     """Accept text that shows as it is: no line ends, no terminal escapes."""
     if not isinstance(value, str):
         raise WrongContentError(f"{what} must be text, not {_kind(value)}")
-    if len(value) > LONGEST or not value.isprintable():
+    if not is_shown(value):
         raise WrongContentError(f"{what} must be printable text of at most {LONGEST} letters")
     return value
 

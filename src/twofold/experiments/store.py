@@ -304,6 +304,8 @@ class Store:
     def _load(self, place: Path, curves: bool = False) -> Run:
         if self._archive is not None:  # its curves are compared when they are read
             return Run.of_store(place, curves)
+        if not self._is_inside(place):
+            raise DamagedRunError("it is no folder of this store")
         contents = read_files(place)
         version = place.name, hash(tuple(contents.values()))
         run = Run.of_store(place, curves and version not in self._sound, contents)
@@ -314,12 +316,10 @@ class Store:
     def set_aside(self, folder: Path, why: str) -> None:
         """Move a damaged run into the folder `.damaged`, where it can be examined."""
         with writing(self.folder):
-            damaged = own_folder(self.folder / ".damaged")
-            place = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=damaged))
+            place = own_folder(self.folder / ".damaged") / f"{folder.name}.{uuid.uuid4().hex[:8]}"
             try:
-                folder.replace(place)
+                folder.rename(place)
             except FileNotFoundError:  # a different process was faster
-                place.rmdir()
                 return
         print(inert(f"{folder}: {why}; set aside in {place}"), file=sys.stderr)
 

@@ -39,8 +39,11 @@ from twofold.experiments.options import Request
 from twofold.experiments.tuned import Choice, read_choices
 from twofold.method import Method
 from twofold.options import Option, options
+from twofold.plainfiles import opened
 
 MOST_SEEDS = 10_000
+MOST_RUNS = 10_000
+LARGEST = 2**20  # letters of a study
 KEYS = ("title", "about", "seeds", "plugins", "grid", "primary", "tuned")
 
 Options = dict[str, Any]  # of `configure`
@@ -146,7 +149,11 @@ def text_of(source: str) -> str:
     """Return the text of a study's file."""
     path = _path(source)
     try:
-        return path.read_text(encoding="utf-8")
+        with opened(path) as file:
+            text = file.read(LARGEST + 1).decode()
+        if len(text) > LARGEST:
+            raise UserError(f"{path} is too large for a study")
+        return text
     except (OSError, UnicodeDecodeError) as error:
         why = (isinstance(error, OSError) and error.strerror) or "it is not text"
         raise UserError(f"can't read {path}: {why}") from None
@@ -162,7 +169,9 @@ def load(source: str, plugins: Sequence[str] = (), tuned: bool = True) -> Study:
     with _within(source):
         try:
             content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except RecursionError:
+            raise UserError("it is nested too deeply") from None
+        except ValueError as error:  # a TOMLDecodeError is one, and a number of too many digits
             raise UserError(f"this is not TOML: {error}") from None
         if not tuned:
             content.pop("tuned", None)
@@ -190,6 +199,7 @@ def _study(name: str, content: Options, folder: Path, plugins: Sequence[str]) ->
     with _within("tuned"):
         points = _tuned(points, read_choices(content.get("tuned", [])))
     seeds = _seeds(content.get("seeds", 1))
+    _check_count(len(points) * len(seeds))
     title, _ = (_text_of(content.get(key, ""), key) for key in ("title", "about"))
     study = Study(name, title, seeds, points)
     if "primary" not in content:
@@ -299,7 +309,15 @@ def _product(grid: Options) -> Iterator[Options]:
     for key, axis in zip(grid, axes, strict=True):
         if not axis:
             raise UserError(f"{key} is an empty list, so there are no runs")
+    _check_count(math.prod(map(len, axes)))
     return (dict(zip(grid, point, strict=True)) for point in itertools.product(*axes))
+
+
+def _check_count(runs: int) -> None:
+    if runs > MOST_RUNS:
+        raise UserError(
+            f"these are {runs:,} runs, and a study has at most {MOST_RUNS:,}: divide it"
+        )
 
 
 def _point(options: Options) -> Point:

@@ -100,7 +100,9 @@ def write_all(folder: Path, states: Mapping[str, Mapping[str, Tensor]]) -> None:
 
 def written(folder: Path) -> list[str]:
     """Return the files of weights in a run's folder, as its checksums name them."""
-    return sorted(f"{FOLDER}/{path.name}" for path in (folder / FOLDER).glob(f"[!.]*{SUFFIX}"))
+    place = folder / FOLDER
+    found = () if place.is_symlink() else place.glob(f"[!.]*{SUFFIX}")  # it may lead anywhere
+    return sorted(f"{FOLDER}/{path.name}" for path in found)
 
 
 def holds(folder: Path, kept: Kept, tasks: int) -> bool:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers.ray_cluster import NODE, PLUGIN
+from helpers.ray_cluster import PLUGIN
 
+from torture.clusters import three_nodes
 from twofold.experiments.config import Config, configure
 from twofold.experiments.store import Store
 
@@ -42,17 +43,8 @@ def rays_folder() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def cluster(rays_folder: Path) -> Iterator[Cluster]:
     """Three nodes of one core."""
-    from twofold.experiments import ray_cluster as ray_cluster  # first: what Ray reads is set there
-
-    from ray.cluster_utils import Cluster  # isort: skip
-
-    cluster = Cluster(initialize_head=True, head_node_args=NODE)
-    try:
-        for _ in range(2):
-            cluster.add_node(**NODE)
+    with three_nodes() as cluster:
         yield cluster
-    finally:
-        cluster.shutdown()
 
 
 @pytest.fixture(scope="module")

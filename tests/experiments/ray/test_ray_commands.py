@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.commandline import Command, one_line, process, runs_in, start
-from helpers.ray_cluster import steps, until
+from helpers.ray_cluster import PATIENCE, steps, until
 
+from torture.clusters import ATTEMPTS
 from torture.processes import below, command_of, ended, kill_all
 
 if TYPE_CHECKING:
@@ -28,11 +29,28 @@ def begin(folder: Path, out: Path, methods: list[str], *options: str) -> subproc
     )
 
 
+def begun(
+    run: int, folder: Path, out: Path, methods: list[str], *options: str
+) -> subprocess.Popen[str]:
+    """Begin a command, and wait until a run has made its first step.
+
+    Ray gives up on a cluster that takes long to start, as on a busy machine: it is begun again.
+    """
+    for _ in range(ATTEMPTS):
+        command = begin(folder, out, methods, *options)
+        until(lambda c=command: steps(folder, run) or c.poll() is not None, "the run has started")
+        if command.poll() is None:
+            return command
+        _, err = command.communicate()
+        assert "can't start a Ray cluster" in err, err
+    raise AssertionError("no cluster could be started")
+
+
 def interrupt(command: subprocess.Popen[str], worker: int) -> str:
     """Press Ctrl-C, which ends the command and its worker, and return what it says."""
     pids = [*below(command.pid), worker]
     os.killpg(command.pid, signal.SIGINT)
-    out, err = command.communicate(timeout=60)
+    out, err = command.communicate(timeout=PATIENCE)
     assert command.returncode == 130, err
     assert out == ""
     assert "Traceback" not in err
@@ -45,15 +63,14 @@ def interrupt(command: subprocess.Popen[str], worker: int) -> str:
 def test_a_head_that_is_killed(folder: Path, rays_folder: Path, tmp_path: Path) -> None:
     """One line says so, soon, and the same command continues."""
     methods = ["er", "er+traced(run=41,seconds=600)"]
-    command = begin(folder, tmp_path / "out", methods, "--workers", "1")
+    command = begun(41, folder, tmp_path / "out", methods, "--workers", "1")
     pids: list[int] = []
     try:
-        until(lambda: len(steps(folder, 41)) == 1, "the run has started")
         pids = below(command.pid)
         head = next(pid for pid in pids if "gcs_server" in command_of(pid))
         os.kill(head, signal.SIGKILL)
-        _, err = command.communicate(timeout=60)
-        assert ended(pids, 10), "some of the cluster's processes are left"
+        _, err = command.communicate(timeout=PATIENCE)
+        assert ended(pids, 30), "some of the cluster's processes are left"
     finally:
         kill_all([*pids, command.pid])
     assert command.returncode == 2, err
@@ -65,11 +82,10 @@ def test_a_head_that_is_killed(folder: Path, rays_folder: Path, tmp_path: Path) 
 def test_ctrl_c(folder: Path, rays_folder: Path, tmp_path: Path) -> None:
     """One run is complete, one never ends; the command's own cluster ends with it."""
     methods = ["er+traced(run=31)", "er+traced(run=32,seconds=600)"]
-    command = begin(folder, tmp_path / "out", methods, "--workers", "2")
+    command = begun(32, folder, tmp_path / "out", methods, "--workers", "2")
     try:
         assert command.stdout is not None
         assert json.loads(command.stdout.readline())["method"] == methods[0]
-        until(lambda: len(steps(folder, 32)) == 1, "the last run has started")
         interrupt(command, worker=steps(folder, 32)[0][0])
     finally:
         kill_all(below(command.pid))
@@ -80,12 +96,11 @@ def test_ctrl_c(folder: Path, rays_folder: Path, tmp_path: Path) -> None:
 def test_ctrl_c_in_a_cluster_that_was_there(cluster: Cluster, folder: Path, tmp_path: Path) -> None:
     """The cluster stays. What Ray prints about dead workers is not on standard output."""
     methods = ["er+traced(run=21)", "er+mortal(times=3)", "er+traced(run=22,seconds=600)"]
-    command = begin(folder, tmp_path / "out", methods, "--address", cluster.address)
+    command = begun(22, folder, tmp_path / "out", methods, "--address", cluster.address)
     deaths = folder / "deaths-3"
     try:
         assert command.stdout is not None
         assert json.loads(command.stdout.readline())["method"] == methods[0]
-        until(lambda: len(steps(folder, 22)) == 1, "the last run has started")
         until(lambda: deaths.exists() and deaths.read_text() == "xx", "a worker has died twice")
         err = interrupt(command, worker=steps(folder, 22)[0][0])
     finally:

@@ -290,6 +290,19 @@ def test_a_node_without_the_files_gets_the_modules_beside_a_plugin(
     assert Path(sys.modules["beside_ray"].__file__ or "").is_relative_to(tmp_path / "apart")
 
 
+def test_a_busy_machine_has_more_time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is as slow to connect as it is to import Ray."""
+    slow = "import time; time.sleep(2); print('ready', flush=True); time.sleep(3)"
+    monkeypatch.setattr(ray_cluster, "ANSWER", 0.1)
+    monkeypatch.setattr(ray_cluster, "PROBE", slow)
+    ray_cluster._probe("auto")
+    monkeypatch.setattr(
+        ray_cluster, "PROBE", "print('ready', flush=True); import time; time.sleep(600)"
+    )
+    with pytest.raises(UserError, match="no Ray cluster at auto"):
+        ray_cluster._probe("auto")
+
+
 def test_an_address_where_something_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_cluster, "ANSWER", 3.0)
     with socket.create_server(("127.0.0.1", 0)) as mute:

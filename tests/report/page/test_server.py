@@ -13,7 +13,7 @@ from helpers.page import ONE, ask, contents_of
 from helpers.runs import curve_run, saved
 
 from twofold import Store, UserError
-from twofold.report.page.server import page_server
+from twofold.report.page.server import Handler, page_server
 
 
 @pytest.fixture
@@ -102,6 +102,7 @@ def test_clients_that_leave_and_many_at_once_are_no_trouble(served, capsys):
 
 
 def test_a_silent_client_is_left(served, monkeypatch):
+    assert 0 < Handler.timeout <= 60
     monkeypatch.setattr("twofold.report.page.server.Handler.timeout", 0.1)
     with socket.create_connection(("127.0.0.1", served), timeout=10) as client:
         assert client.recv(10) == b""

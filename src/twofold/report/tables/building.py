@@ -37,7 +37,10 @@ def study_table(
 
 @cache
 def _study(name: str, profile: str) -> studies.Study:
-    return studies.load(name).replacing({"profile": profile})
+    study = studies.load(name)
+    if all(point.config.profile == profile for point in study.points):
+        return study
+    return study.replacing({"profile": profile})
 
 
 class _Source:
