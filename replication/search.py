@@ -122,7 +122,7 @@ def result(method: str, task: int) -> Row:
 
 
 def whole(method: str, iterations: int, seed: int) -> Row:
-    """Train tasks 2 and 3 with so many iterations, and return measures of the three tasks."""
+    """Train tasks 2 and 3, each for `iterations`, and return measures of the three tasks."""
     parts = Method.parse(method)
     acting = tuple(written for written in parts.routines if written[0].first_task)
     first = state_after(str(replace(parts, routines=acting)), 1, None, seed)

@@ -79,7 +79,7 @@ def _message(error: BaseException) -> str:
     """Return the message of a user's error in one line."""
     try:
         return " ".join(str(error).split())
-    except Exception:  # it is the user's code that says it
+    except Exception:  # the user's code makes the message, and may raise anything
         return "its message cannot be shown"
 
 

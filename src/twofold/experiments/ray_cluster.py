@@ -71,7 +71,7 @@ def cluster(address: str | None, workers: int | None) -> Iterator[None]:
         try:
             with _interrupts_put_off():
                 _connect(address, workers)
-        except Exception as error:  # Ray raises it as it is for a node that takes too long
+        except Exception as error:  # Ray raises a plain Exception if a node starts too late
             why = (str(error).strip() or repr(error)).splitlines()[0]
             raise UserError(
                 f"can't {'join' if address else 'start'} a Ray cluster: {why}"
