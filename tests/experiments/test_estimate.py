@@ -164,6 +164,19 @@ def test_seconds_are_work_at_a_speed(fixed_speed: None) -> None:
     assert Speed(1.0, 0.1, 0.01).seconds(Load(2, 30, 400)) == pytest.approx(2 + 3 + 4)
 
 
+def test_a_command_has_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its runs share workers, but none of them begins before the imports are done."""
+    monkeypatch.setattr(estimate, "start_seconds", lambda: 5.0)
+    assert estimate.command_seconds([], 2) == 0
+    assert estimate.command_seconds([4.0, 6.0, 2.0], 2) == 5 + 6
+    assert estimate.command_seconds([4.0, 20.0], 2) == 5 + 20
+
+
+def test_a_start_is_timed_in_a_new_process() -> None:
+    """It imports torch, which no machine does in a tenth of a second."""
+    assert 0.1 < estimate.start_seconds.__wrapped__() < 300
+
+
 def test_a_users_benchmark_names_its_network(fixed_speed: None) -> None:
     """A recipe that builds its benchmark itself need not say it once more."""
 
