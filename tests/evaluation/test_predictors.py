@@ -19,7 +19,7 @@ def identity(logits: torch.Tensor) -> torch.Tensor:
 
 
 class Fixed:
-    """Stands for a quick copy: logits that were worked out before, one row an image."""
+    """A stand-in for a quick copy: logits that were computed before, one row per image."""
 
     def __init__(self, logits: list[list[float]]) -> None:
         self.logits, self.net = torch.tensor(logits), View(nn.Identity())

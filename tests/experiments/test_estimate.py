@@ -89,7 +89,7 @@ SMALL = Sizes(train=105, test=40, classes=5, image=(1, 4, 4))
 @pytest.mark.parametrize(
     ("method", "options", "wanted"),
     [
-        # 7 iterations a task; 3 evaluations (after 3, 6 and 7) of 20 images a task, and all 40
+        # 7 iterations per task; 3 evaluations (after 3, 6 and 7) of 20 images, and 40 at the end
         ("er", {}, Load(7 * 3, 7 * (10 + 20 + 20), (1 + 2 + 3) * (3 * 20 + 40))),
         ("er", {"tasks": 2}, Load(7 * 2, 7 * (10 + 20), (1 + 2) * (3 * 20 + 40))),
         ("finetune", {"eval_schedule": "every:1"}, Load(21, 210, 6 * (7 * 20 + 40))),

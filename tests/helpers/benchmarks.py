@@ -10,7 +10,7 @@ from twofold import Benchmark
 
 
 def class_benchmark(tasks: int = 3, norm: bool = True, examples: int = 60) -> Benchmark:
-    """Class-incremental: 3 classes a task, 8x8 blobs; a network with batch norm or not."""
+    """Class-incremental: 3 classes per task, 8x8 blobs; a network with batch norm or without."""
     return _benchmark(tasks, norm, examples, shared_classes=False)
 
 
