@@ -10,6 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from twofold.models.products import Products
+
 
 class Dense:
     """The layers of a network such as `mlp`, for one forward and backward pass at a time."""
@@ -66,26 +68,23 @@ class Dense:
         self._logits = x.requires_grad_()
         return self._logits
 
-    @torch.no_grad()
     def backward(self) -> None:
         """Compute the gradients of all parameters from that of the logits."""
+        self.products({}).multiply(add=not self._empty)
+        self._empty = False
+
+    @torch.no_grad()
+    def products(self, roles: dict[str, slice]) -> Products:
+        """Return the gradients as products, computed from the gradient of the logits."""
         d = self._logits.grad
         assert d is not None
-        for k in reversed(range(len(self._layers))):
-            layer, x = self._layers[k], self._inputs[k]
-            weight, bias = layer.weight.grad, layer.bias.grad
-            assert weight is not None
-            assert bias is not None
-            if self._empty:
-                torch.mm(d.t(), x, out=weight)
-                torch.sum(d, 0, out=bias)
-            else:
-                weight.add_(d.t() @ x)
-                bias.add_(d.sum(0))
-            if k:
-                d = d @ layer.weight
-                torch.ops.aten.threshold_backward.grad_input(d, x, 0, grad_input=d)
-        self._empty, self._inputs, self._logits = False, [], torch.empty(0)
+        derivatives = [d]
+        for layer, x in zip(self._layers[:0:-1], self._inputs[:0:-1], strict=True):
+            d = d @ layer.weight
+            torch.ops.aten.threshold_backward.grad_input(d, x, 0, grad_input=d)
+            derivatives.insert(0, d)
+        inputs, self._inputs, self._logits = self._inputs, [], torch.empty(0)
+        return Products(self._layers, inputs, derivatives, roles)
 
 
 def _hooked(module: nn.Module) -> bool:
