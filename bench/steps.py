@@ -6,7 +6,6 @@ import dataclasses
 import statistics
 import time
 from functools import partial
-from statistics import fmean
 
 import torch
 from measuring import Row, Stepper, benchmark, in_turns, like
@@ -58,7 +57,9 @@ def _layerwise() -> list[Row]:
     """
     real, methods = benchmark("rotated-mnist"), ("er", "er+lpr", "er+hold")
     steps = {method: Stepper(real, method, 128).step for method in methods}
-    median, mean = (_in_turns(steps, 100, average=each) for each in (statistics.median, fmean))
+    median, mean = (
+        _in_turns(steps, 100, average=each) for each in (statistics.median, statistics.fmean)
+    )
     return [
         dataclasses.replace(
             _row(method, median, f"{MNIST}, task 3", 1.5),

@@ -185,6 +185,22 @@ def test_a_run_is_resumed_bitwise(method, tmp_path):
     assert torch.equal(one.net.values, other.net.values)
 
 
+@pytest.mark.parametrize("routine", [Hold(), Lpr()], ids=["hold", "lpr"])
+def test_a_state_of_an_earlier_version_is_computed_again(routine):
+    """Matrices lay the other way round, and had different names."""
+    one, fresh = case(3), type(routine)()
+    expected = one.step(fresh)
+    passes = Er().passes(Draw(TASK, 2, one.new, one.old))
+    found = factored_gradient(one.net, passes, Needs.OLD in routine.asks())
+    assert isinstance(found, FactoredGradient)
+    routine.start(one.net)
+    rows = {0: torch.zeros(5, INPUTS + 1)}
+    shares = {"_strong": {0: torch.zeros(5)}, "_weak": {0: torch.zeros(2)}}
+    routine.restore({"_directions": rows, "_inverses": rows, **shares})
+    step = Step(TASK, 2, one.net, found.g, memory=lambda count: one.stored)
+    torch.testing.assert_close(routine.direct_products(found.g, step), expected)
+
+
 def test_all_of_an_unbounded_stream_has_factors():
     """In the first iteration there is no memory, and the gradient is followed as it is."""
     for method in ("er+hold", "er+lpr"):

@@ -94,7 +94,7 @@ class Hold(Routine, name="hold"):
                 f"{unknown[0]!r} belongs to a different layer"
             )
         # U, and the shares of both parts that are held along its columns, by the layer's position.
-        self._directions: dict[int, Tensor] = {}
+        self._leading: dict[int, Tensor] = {}
         self._strong: dict[int, Tensor] = {}
         self._weak: dict[int, Tensor] = {}
 
@@ -108,7 +108,7 @@ class Hold(Routine, name="hold"):
         self._prepare(step, step.memory)
         new = torch.add(g, step.old, alpha=-step.old_weight, out=self._new)
         direction = torch.add(g, new, alpha=self.gain - 1)  # gain g_n + g_o
-        for k, U in self._directions.items():
+        for k, U in self._leading.items():
             layer, strong, weak = self._layers[k], self._strong[k], self._weak[k]
             held = layer.matrix(new).along(U).mul_(self.gain * strong)
             count = weak.shape[-1]
@@ -130,7 +130,7 @@ class Hold(Routine, name="hold"):
     def _hold(self, k: int, role: str, rows: Matrix) -> None:
         """Multiply rows of new data by gain P(omega)^-1, and of old data by P(damping)^-1."""
         gain, share = (1.0, self._weak[k]) if role == "old" else (self.gain, self._strong[k])
-        U = self._directions[k]
+        U = self._leading[k]
         U = U[:, U.shape[1] - len(share) :]
         held = rows.along(U).mul_(gain * share)
         rows.scale(gain)
@@ -143,13 +143,13 @@ class Hold(Routine, name="hold"):
     def _prepare(self, step: Step, memory: Callable[[int], Batch]) -> None:
         """Compute the directions of every layer, if it is time."""
         step.mark(projected=1.0)
-        if self._directions and (step.iteration - 1) % self.every:
+        if self._leading and (step.iteration - 1) % self.every:
             return
         old = memory(self.examples)
         if not len(old.x):
             raise UserError("hold needs examples in the memory, and there are none")
         for k, inputs in inputs_of(step.net, self._layers, (old.x, old.tasks), ROWS).items():
-            self._directions[k], a = leading(inputs.moment(), self.share)
+            self._leading[k], a = leading(inputs.moment(), self.share)
             self._strong[k] = _share_held(self.omega * a)
             weak = _share_held(self.damping * a)
             self._weak[k] = weak if weak.dim() == 2 else weak[weak >= LEAST]  # ascending

@@ -61,13 +61,13 @@ class Lpr(Routine, name="lpr"):
     def start(self, net: FlatModel) -> None:
         self._layers = layers(net, self.name)
         # By the layer's position: P^-1 (for batch norm, one per channel), or Q.
-        self._inverses: dict[int, Tensor] = {}
+        self._maps: dict[int, Tensor] = {}
 
     def direct(self, g: Tensor, step: Step) -> Tensor:
         if not self._prepared(step):
             return g
         direction = g.clone()
-        for k in self._inverses:
+        for k in self._maps:
             self._precondition(k, "all", self._layers[k].matrix(direction))
         return direction
 
@@ -87,16 +87,16 @@ class Lpr(Routine, name="lpr"):
         """Tell whether there are old examples, and compute P^-1 of every layer if it is time."""
         if step.memory is None:
             return False
-        if not self._inverses or (step.iteration - 1) % self.every == 0:
+        if not self._maps or (step.iteration - 1) % self.every == 0:
             old = step.memory(self.examples)
             recorded = inputs_of(step.net, self._layers, (old.x, old.tasks))
-            self._inverses = {k: _inverse(inputs, self.omega) for k, inputs in recorded.items()}
+            self._maps = {k: _inverse(inputs, self.omega) for k, inputs in recorded.items()}
         step.mark(projected=1.0)
         return True
 
     def _precondition(self, k: int, role: str, rows: Matrix) -> None:
         """Multiply the rows by P^-1, in place."""
-        inverse = self._inverses[k]
+        inverse = self._maps[k]
         product = rows.along(inverse)
         if inverse.shape[-1] < inverse.shape[-2]:
             rows.subtract(product, inverse)
