@@ -7,10 +7,12 @@ add them to zeros, which takes as long as the products of a small batch.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
-from twofold.models.products import Products
+from twofold.models.products import Product, Products
 
 
 class Dense:
@@ -68,23 +70,29 @@ class Dense:
         self._logits = x.requires_grad_()
         return self._logits
 
+    @torch.no_grad()
     def backward(self) -> None:
         """Compute the gradients of all parameters from that of the logits."""
-        self.products({}).multiply(add=not self._empty)
+        for product in self._products():
+            product.multiply(add=not self._empty)
         self._empty = False
 
     @torch.no_grad()
     def products(self, roles: dict[str, slice]) -> Products:
-        """Return the gradients as products, computed from the gradient of the logits."""
+        """Return the same gradients by their factors. The rows have these roles."""
+        return Products([*self._products()][::-1], roles)
+
+    def _products(self) -> Iterator[Product]:
+        """Compute the factors layer by layer, from the last to the first."""
         d = self._logits.grad
-        assert d is not None
-        derivatives = [d]
-        for layer, x in zip(self._layers[:0:-1], self._inputs[:0:-1], strict=True):
-            d = d @ layer.weight
-            torch.ops.aten.threshold_backward.grad_input(d, x, 0, grad_input=d)
-            derivatives.insert(0, d)
-        inputs, self._inputs, self._logits = self._inputs, [], torch.empty(0)
-        return Products(self._layers, inputs, derivatives, roles)
+        for k in reversed(range(len(self._layers))):
+            assert d is not None
+            layer, x = self._layers[k], self._inputs[k]
+            yield Product(layer, x, d)
+            if k:
+                d = d @ layer.weight
+                torch.ops.aten.threshold_backward.grad_input(d, x, 0, grad_input=d)
+        self._inputs, self._logits = [], torch.empty(0)
 
 
 def _hooked(module: nn.Module) -> bool:

@@ -66,6 +66,26 @@ class Matrix(NamedTuple):
 Map = Callable[[int, str, Matrix], None]
 
 
+class Product(NamedTuple):
+    """The factors of the gradient of one layer."""
+
+    layer: nn.Linear
+    x: Tensor  # Z, without the column of ones
+    d: Tensor  # D
+
+    def multiply(self, add: bool = False) -> None:
+        """Write the gradient to that of the layer's parameters, or add it."""
+        weight, bias = self.layer.weight.grad, self.layer.bias.grad
+        assert weight is not None
+        assert bias is not None
+        if add:
+            weight.add_(self.d.t() @ self.x)
+            bias.add_(self.d.sum(0))
+        else:
+            torch.mm(self.d.t(), self.x, out=weight)
+            torch.sum(self.d, 0, out=bias)
+
+
 @dataclass(frozen=True)
 class Products:
     """The factors of the gradients of all layers, from one forward and backward pass.
@@ -73,29 +93,19 @@ class Products:
     roles: the rows of `new` and of `old` data; or `all` rows.
     """
 
-    layers: Sequence[nn.Linear]
-    inputs: Sequence[Tensor]  # Z, without the column of ones
-    derivatives: Sequence[Tensor]  # D
+    layers: Sequence[Product]
     roles: Mapping[str, slice]
 
     @torch.no_grad()
-    def multiply(self, add: bool = False) -> None:
-        """Write the gradients to those of the layers' parameters, or add them."""
-        for layer, x, d in zip(self.layers, self.inputs, self.derivatives, strict=True):
-            weight, bias = layer.weight.grad, layer.bias.grad
-            assert weight is not None
-            assert bias is not None
-            if add:
-                weight.add_(d.t() @ x)
-                bias.add_(d.sum(0))
-            else:
-                torch.mm(d.t(), x, out=weight)
-                torch.sum(d, 0, out=bias)
+    def multiply(self) -> None:
+        """Write the gradients to those of the parameters."""
+        for product in self.layers:
+            product.multiply()
 
     @torch.no_grad()
     def multiply_mapped(self, change: Map, parts: Sequence[Matrix]) -> None:
         """Write the gradients with mapped rows to these parts of a vector, one per layer."""
-        for k, (x, d, part) in enumerate(zip(self.inputs, self.derivatives, parts, strict=True)):
+        for k, ((_, x, d), part) in enumerate(zip(self.layers, parts, strict=True)):
             ones = x.new_ones(len(x), 1)
             if len(x) < d.shape[1]:
                 z = x.clone()
