@@ -176,6 +176,7 @@ def _classes() -> dict[str, type[Optimizer]]:
     }
 
 
+@cache  # signatures take long, and every configuration asks
 def _options(cls: type[Optimizer]) -> dict[str, Any]:
     """Return the options that can be written as text, with their defaults; pairs unfolded."""
     options: dict[str, Any] = {}
