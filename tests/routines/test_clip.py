@@ -37,7 +37,7 @@ def test_clip_is_torchs(seed_and_scale, limit):
 
 def test_clip_limits_what_the_routine_before_it_made():
     before = torch.tensor([3.0, 4.0])
-    step = Step(2, 1, None, g=torch.tensor([0.3, 0.4]))
+    step = Step(2, 1, None, gradient=torch.tensor([0.3, 0.4]))
     np.testing.assert_allclose(Clip(2.5).direct(before, step), [1.5, 2.0], rtol=1e-6)
 
 

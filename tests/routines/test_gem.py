@@ -30,7 +30,7 @@ def problem(seed: int, constraints: int, dimensions: int = 30, scale: float = 1.
 
 
 def step(G, g=None) -> Step:
-    return Step(task=len(G) + 1, iteration=1, net=None, g=g, references=torch.as_tensor(G))
+    return Step(task=len(G) + 1, iteration=1, net=None, gradient=g, references=torch.as_tensor(G))
 
 
 def project(g, G, **options) -> np.ndarray:
