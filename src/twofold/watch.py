@@ -127,7 +127,7 @@ class Watch:
         self._store: Store | None = None
         self._work: Work | None = None
         if out is not None and not self._idle:
-            self._store = Store(out)
+            self._store = Store(options(Place)["out"].value(out))
             self._work = self._claimed(self._store)
             if resume:
                 self._restore(self._read(self._work))
