@@ -12,6 +12,8 @@ TSC := $(NODE)/node_modules/.bin/tsc
 SCRIPTS := src/twofold/report/page/scripts/jsconfig.json --incremental --tsBuildInfoFile $(NODE)/scripts.tsbuildinfo
 # Python compiles what it imports, which is a small part of all files, and keeps the result.
 unexport PYTHONDONTWRITEBYTECODE
+# The parts of the environment are installed side by side, and so are linters.
+MAKEFLAGS += --jobs=3
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 LOCKED := $(INSTALL) --no-deps --require-hashes
 RECENT := "import sys; sys.exit(sys.version_info < (3, 11) and 'twofold needs Python 3.11 or later: make PYTHON=python3.11 ...')"
@@ -127,16 +129,30 @@ test-matrix: .venv/.tools
 clean:
 	rm -rf .venv
 
-.venv/.package: pyproject.toml constraints.txt requirements.lock requirements-torch.lock
+# pip downloads and unpacks one file at a time, so three parts that share no package are installed at
+# once. The package itself is built with the locked setuptools.
+.venv/.python:
 	@test -x $(BIN)/python || { $(PYTHON) -c $(RECENT) && $(PYTHON) -m venv .venv; }
-	$(LOCKED) -r requirements.lock
-	$(PIP) --no-deps --report .venv/torch.json torch
-	$(BIN)/python docs/lock.py --check .venv/torch.json
-	$(PIP) -e '.[$(SHOWN)]'
 	touch $@
 
-.venv/.tools: .venv/.package requirements-dev.lock
-	$(LOCKED) -r requirements-dev.lock
+.venv/.locked: requirements.lock | .venv/.python
+	$(LOCKED) -r $<
+	touch $@
+
+.venv/.dev-locked: requirements-dev.lock | .venv/.python
+	$(LOCKED) -r $<
+	touch $@
+
+.venv/.torch: requirements-torch.lock constraints.txt | .venv/.python
+	$(PIP) --no-deps --report .venv/torch.json torch
+	touch $@
+
+.venv/.package: pyproject.toml constraints.txt .venv/.locked .venv/.torch
+	$(BIN)/python docs/lock.py --check .venv/torch.json
+	$(PIP) --no-build-isolation -e '.[$(SHOWN)]'
+	touch $@
+
+.venv/.tools: .venv/.package .venv/.dev-locked
 	$(PIP) 'twofold[dev]'
 	touch $@
 

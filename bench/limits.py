@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import torch
@@ -30,11 +31,19 @@ def product(dtype: torch.dtype = torch.float32) -> Callable[[], None]:
     return multiply
 
 
-def seconds_at_peak(benchmark: Benchmark, batch_size: int, task: int) -> dict[str, float]:
-    """An iteration of ER with evaluation, one thread, for each precision of the evaluation."""
+def seconds_at_peak(
+    benchmark: Benchmark,
+    batch_size: int,
+    task: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, float]:
+    """Return the seconds of an iteration of ER, one thread, for each precision of the evaluation.
+
+    task: how many tasks are evaluated.
+    """
     torch.set_num_threads(1)
     products = {name: product(dtype) for name, dtype in precisions().items()}
-    times = in_turns(products, rounds=9)
+    times = in_turns(products, rounds=9, clock=clock)
     training = training_operations(benchmark, batch_size) * times["fp32"]
     evaluation = task * 1000 * sum(operations(benchmark))
     return {name: (training + evaluation * time) / OPERATIONS for name, time in times.items()}

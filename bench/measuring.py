@@ -42,8 +42,9 @@ def in_turns(
     rounds: int,
     warm_up: int = 1,
     clock: Callable[[], float] = time.perf_counter,
+    average: Callable[[list[float]], float] = statistics.median,
 ) -> dict[str, float]:
-    """The median seconds of each, taken in turns, without the rounds that warm up.
+    """The average seconds of each, taken in turns, without the rounds that warm up.
 
     clock: `time.process_time` for what runs in this process on one thread, since other processes
         would take a different share of each.
@@ -54,7 +55,7 @@ def in_turns(
             start = clock()
             act()
             seconds[name].append(clock() - start)
-    return {name: statistics.median(times[warm_up:]) for name, times in seconds.items()}
+    return {name: average(times[warm_up:]) for name, times in seconds.items()}
 
 
 def benchmark(name: str) -> Benchmark:

@@ -12,13 +12,14 @@ from twofold import Benchmark, Method
 from twofold.settings import Settings
 from twofold.training import Training
 
-ONLINE = {"mode": "online", "batch_size": 10, "lr": 0.01, "iterations": 40, "eval_size": 200}
+ONLINE = {"mode": "online", "batch_size": 10, "lr": 0.01, "iterations": 30, "eval_size": 100}
 OFFLINE = {"mode": "offline", "batch_size": 128, "lr": 0.1, "iterations": 150}
-# The first three tasks, shortened: MIN rises with training, and the share of images with it.
-RUNS: dict[str, tuple[str, dict[str, Any], float]] = {
-    "online Split CIFAR-100": ("split-cifar100", ONLINE, 0.6),
-    "online Domain CIFAR-100": ("domain-cifar100", ONLINE, 0.6),
-    "offline Rotated MNIST": ("rotated-mnist", OFFLINE, 0.9),
+# The first three tasks, shortened: MIN rises with training, and the share of images with it. The
+# bounds of the share and of the speed were set after measuring.
+RUNS: dict[str, tuple[str, dict[str, Any], float, float]] = {
+    "online Split CIFAR-100": ("split-cifar100", ONLINE, 0.45, 1.5),
+    "online Domain CIFAR-100": ("domain-cifar100", ONLINE, 0.45, 1.5),
+    "offline Rotated MNIST": ("rotated-mnist", OFFLINE, 0.9, 1.2),
 }
 
 
@@ -28,19 +29,19 @@ def rows() -> list[Row]:
 
 
 def _rows(title: str) -> list[Row]:
-    name, options, most = RUNS[title]
+    name, options, most, least = RUNS[title]
     data = benchmark(name)
     every, exact = (_training(data, options, schedule) for schedule in ("every:1", "exact-min"))
     curves, lowest = every.run().curves, exact.run().curves
     for k in (1, 2):  # what is faster must be right
-        least = np.nanmin(curves[f"accuracy_{k}"][curves["task"] > k])
-        assert least == lowest[f"lowest_{k}"][-1], (title, k)
+        minimum = np.nanmin(curves[f"accuracy_{k}"][curves["task"] > k])
+        assert minimum == lowest[f"lowest_{k}"][-1], (title, k)
     share = exact.evaluator.checks.images / exact.evaluator.checks.whole
     ratio = every.seconds["evaluation"] / exact.seconds["evaluation"]
     where = f"{title}, three tasks of {options['iterations']} iterations"
     return [
         Row(f"exact-min: share of images per search, {where}", share, "at most", most),
-        Row(f"evaluation with every / exact-min, {where}", ratio, "at least", 1.5),
+        Row(f"evaluation with every / exact-min, {where}", ratio, "at least", least),
     ]
 
 

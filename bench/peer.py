@@ -1,6 +1,6 @@
 """The peer: ER with evaluation as one writes it in PyTorch, straight from the paper.
 
-Same network, same batches in size, same loss, same optimiser, same tasks judged on as many
+Same network, same batches in size, same loss, same optimiser, same tasks evaluated on as many
 images, after every iteration. Data are in memory, ready to use. Nothing is done to slow it down.
 """
 

@@ -1,4 +1,4 @@
-"""Iterations an hour, evaluation included: one worker a core, against the peer and against one.
+"""Iterations per hour with evaluation: one worker per core, against the peer and against one.
 
 The workers are processes that stand in the middle of a run and make so many iterations when told
 to, all at the same time.

@@ -55,5 +55,7 @@ if found:
     print(markdown_table([HEAD, *map(row, found)], left=3))
     print("\n- By the paper's text, in percent, mean ± standard error over seeds.")
 else:
-    what = f"split-cifar100 {name}" if name in Objective.known else f"rotated-mnist er 'er+{name}'"
+    routine = "torchjd:UPGrad" if name == "torchjd" else name  # a family of routines has members
+    alone = name in Objective.known
+    what = f"split-cifar100 {name}" if alone else f"rotated-mnist er 'er+{routine}'"
     print(f"twofold run {what} --seeds 5    # not among the stored runs")

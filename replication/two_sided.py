@@ -48,8 +48,8 @@ class TwoSided(Routine, name="two-sided"):
         direction = g.clone()
         for k, layer in enumerate(self._layers):
             UA, UB, c = self._bases[3 * k : 3 * k + 3]
-            G = UB.T @ layer.part(g) @ UA
-            layer.put(direction, UB @ (G / (1 + self.omega * c)) @ UA.T)
+            G = UB.T @ layer.matrix(g).joined() @ UA
+            layer.matrix(direction).put(UB @ (G / (1 + self.omega * c)) @ UA.T)
         return direction
 
     def _renew(self, net: FlatModel, x: Tensor, seed: int) -> None:

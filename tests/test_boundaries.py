@@ -120,7 +120,7 @@ def test_layers_are_known_from_the_second_iteration_on(routine):
     """They are renewed at intervals, and the stream's first iteration has an empty memory."""
     training, _ = trained(f"er+{routine}", task_free=True, memory="reservoir(30)", iterations=2)
     known = vars(training.routines[0])
-    assert known.get("_directions") or known.get("_inverses")
+    assert known.get("_leading") or known.get("_maps")
 
 
 @pytest.mark.parametrize(

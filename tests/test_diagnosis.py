@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 import torch
-from helpers.benchmarks import class_benchmark, domain_benchmark
+from helpers.benchmarks import class_benchmark, dense_benchmark, domain_benchmark
 from helpers.training import Recorder, trained, training_of
 from torch import nn
 
@@ -39,7 +39,8 @@ MADE = [class_benchmark, domain_benchmark, dropping]
 @pytest.mark.parametrize(
     ("made", "method"),
     # `der` augments images, and these are none.
-    [(made, m) for made in MADE for m in METHODS if (made, m) != (dropping, "der")],
+    [(made, m) for made in MADE for m in METHODS if (made, m) != (dropping, "der")]
+    + [(dense_benchmark, m) for m in ("er+lpr", "er+hold", "er+hold+fade")],
 )
 def test_a_diagnosed_run_is_bitwise_the_same(method, made):
     (plain, one), (diagnosed, other) = (

@@ -26,9 +26,11 @@ copybutton_prompt_is_regexp = True
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
+autodoc_type_aliases = {"ArrayLike": "ArrayLike"}  # else the page shows what it consists of
 python_maximum_signature_line_length = 88
 nitpicky = False
 
+ALIAS = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
 PARAMETER = re.compile(r"(\w+(?:, \w+)*): \S")
 
 
@@ -51,5 +53,15 @@ def with_arguments(
     lines[:] = new
 
 
+def readable(
+    app: Any, what: str, name: str, thing: Any, options: Any, signature: str | None, returned: str
+) -> tuple[str | None, str]:
+    """Replace what Sphinx cannot parse or shows as it stores it: defaults, and names of aliases."""
+    if signature is not None:
+        signature = ALIAS.sub(r"\1", signature.replace("<factory>", "..."))
+    return signature, returned
+
+
 def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", with_arguments, priority=1000)
+    app.connect("autodoc-process-signature", readable)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -11,10 +12,12 @@ from torch import Tensor
 
 from twofold.errors import UserError
 from twofold.models import FlatModel
-from twofold.routines import Routine, Step
+from twofold.models.products import Products
+from twofold.routines import Needs, Routine, Step
 from twofold.routines.base import needs_of
 
 CHECKED = 3  # iterations of each task in which routines must leave their input unchanged
+RATIO = 10  # iterations after which `norm_ratio` is worth computing g, if nobody else needs it
 
 
 class Chain:
@@ -23,6 +26,23 @@ class Chain:
     def __init__(self, routines: Sequence[Routine]) -> None:
         self.routines = list(routines)
         self.needs = needs_of(routines)
+        self._first = self._taking_products()
+
+    def _taking_products(self) -> int | None:
+        """Return the place of the first routine that changes the direction, if it takes products.
+
+        The others must do without g_old and gradients elsewhere, which come with g itself.
+        """
+        acting = [k for k, routine in enumerate(self.routines) if routine.overrides("direct")]
+        if not acting or not self.routines[acting[0]].takes_products():
+            return None
+        others = needs_of([each for k, each in enumerate(self.routines) if k != acting[0]])
+        return None if others & (Needs.OLD | Needs.ELSEWHERE) else acting[0]
+
+    @property
+    def takes_products(self) -> bool:
+        """Whether a step's gradient may be given by its factors."""
+        return self._first is not None
 
     @property
     def evaluates_others(self) -> bool:
@@ -44,8 +64,8 @@ class Chain:
 
         It is the gradient itself, the same tensor, if no routine changes it.
         """
-        direction = step.g
-        for routine in self.routines:
+        direction, routines = self._begin(step)
+        for routine in routines:
             before = direction.clone() if step.iteration <= CHECKED else None
             given, direction = direction, routine.direct(direction, step)
             if before is not None and not _same(before, given):
@@ -53,9 +73,19 @@ class Chain:
                     f"routine {routine.name!r} changes the gradient that it is given in place: "
                     "return a new one, such as 0.5 * g instead of g.mul_(0.5)"
                 )
-        if direction is not step.g:
+        if isinstance(step.gradient, Products) and step.iteration % RATIO != 1:
+            step.log["norm_ratio"] = math.nan
+        elif direction is not step.g:
             step.log["norm_ratio"] = step.norm(direction) / step.norm(step.g)
         return direction
+
+    def _begin(self, step: Step) -> tuple[Tensor, list[Routine]]:
+        """Return the direction to begin with, and the routines that may still change it."""
+        if self._first is not None and isinstance(step.gradient, Products):
+            direction = self.routines[self._first].direct_products(step.gradient, step)
+            if direction is not None:
+                return direction, self.routines[self._first + 1 :]
+        return step.g, self.routines
 
     def step_size(self, lr: float, step: Step) -> float:
         """Return the learning rate of this step."""

@@ -18,10 +18,11 @@ from __future__ import annotations
 import dataclasses
 import sys
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, cast
 
 from twofold.errors import UserError, unknown
@@ -90,16 +91,12 @@ class Component:
         return cast(type[Self], cls.known[name])
 
     @classmethod
-    def options(cls) -> dict[str, dataclasses.Field[Any]]:
+    def options(cls) -> Mapping[str, dataclasses.Field[Any]]:
         """Return the options by name: the dataclass fields that `__init__` takes, in order.
 
         Options that are written by name only come last.
         """
-        if not hasattr(cls, "__dataclass_fields__"):  # without the decorator there are no options
-            return {}
-        fields = dataclasses.fields(cast(Any, cls))
-        ordered = sorted(fields, key=lambda field: bool(field.kw_only))
-        return {field.name: field for field in ordered if field.init}
+        return _options(cast(type, cls))
 
     @classmethod
     def named(cls, positional: tuple[Any, ...]) -> dict[str, Any]:
@@ -194,6 +191,14 @@ def require(condition: bool, message: str) -> None:
 
 
 _hints = cache(typing.get_type_hints)  # it takes a millisecond and is called often
+
+
+@cache  # a page asks tens of thousands of times
+def _options(cls: type) -> Mapping[str, dataclasses.Field[Any]]:
+    if not hasattr(cls, "__dataclass_fields__"):  # without the decorator there are no options
+        return MappingProxyType({})
+    ordered = sorted(dataclasses.fields(cls), key=lambda field: bool(field.kw_only))
+    return MappingProxyType({field.name: field for field in ordered if field.init})
 
 
 def plain(value: Any) -> str:

@@ -13,6 +13,7 @@ from twofold.benchmarks import Batch
 from twofold.models import FlatModel
 from twofold.models.activations import activations
 from twofold.models.dense import Dense
+from twofold.models.products import Products
 from twofold.objectives.base import Pass, cross_entropy, is_cross_entropy
 from twofold.terms.base import Addition, Forward
 
@@ -23,6 +24,14 @@ class ObjectiveGradient(NamedTuple):
     g: Tensor
     old: Tensor | None
     # The weighted mean of the losses per role, and the value of the objective as "total".
+    losses: dict[str, Tensor]
+
+
+class FactoredGradient(NamedTuple):
+    """The same with the factors of g, which include those of g_old."""
+
+    g: Products
+    old: None
     losses: dict[str, Tensor]
 
 
@@ -56,11 +65,8 @@ def objective_gradient(
         old_terms, new_terms = ([t for t in terms if t.role == role] for role in ("old", "new"))
         groups = [old_terms + new_terms] if together else [old_terms, new_terms]
         for group in filter(None, groups):
-            losses: dict[str, Tensor] = {}
             outputs, added = _forwarded(net, group, examples, additions, by_hand)
-            for term, logits in zip(group, outputs, strict=True):
-                loss = term.weight * term.loss(logits)
-                losses[term.role] = losses[term.role] + loss if term.role in losses else loss
+            losses = _losses(group, outputs)
             for role, loss in losses.items():
                 values[role] = values[role] + loss.detach() if role in values else loss.detach()
             if apart and "old" in losses:
@@ -88,6 +94,38 @@ def objective_gradient(
     if additions:
         means["total"] = means["total"] + extra
     return ObjectiveGradient(g, old, means)
+
+
+def factored_gradient(
+    net: FlatModel, passes: list[Pass], apart: bool, additions: Sequence[Addition] = ()
+) -> ObjectiveGradient | FactoredGradient:
+    """Return g by its factors, if the network and the losses allow it, or else as it is.
+
+    apart: whether the factors are divided into those of new and of old data.
+    """
+    by_hand = _by_hand(net, passes[0]) if len(passes) == 1 and not additions else None
+    if by_hand is None:
+        return objective_gradient(net, passes, apart, additions)
+    old, new = ([t for t in passes[0] if t.role == role] for role in ("old", "new"))
+    losses = _losses(old + new, _logits(net, old + new, by_hand)[0])
+    total = sum(losses.values(), torch.zeros((), device=net.device))
+    total.backward()
+    weights = {"old": sum(t.weight for t in old), "new": sum(t.weight for t in new)}
+    means = {role: loss.detach() / weights[role] for role, loss in losses.items()}
+    means["total"] = total.detach()
+    count = sum(len(term.x) for term in old)
+    divided = {"old": slice(count), "new": slice(count, None)} if old else {"new": slice(None)}
+    roles = divided if apart else {"all": slice(None)}
+    return FactoredGradient(by_hand.products(roles), None, means)
+
+
+def _losses(terms: Pass, outputs: list[Tensor]) -> dict[str, Tensor]:
+    """Return the sum of the weighted losses per role."""
+    losses: dict[str, Tensor] = {}
+    for term, logits in zip(terms, outputs, strict=True):
+        loss = term.weight * term.loss(logits)
+        losses[term.role] = losses[term.role] + loss if term.role in losses else loss
+    return losses
 
 
 def _forwarded(

@@ -130,12 +130,12 @@ class How:
 
     @property
     def log(self) -> dict[str, float]:
-        """What the last step recorded: `projected`, `norm_ratio`, `unsolved` and more."""
+        """What the last step recorded, such as `projected`, `norm_ratio` and `unsolved`."""
         return {name: float(value) for name, value in self.recorded.items()}
 
     @property
     def recorded(self) -> dict[str, Tensor | float]:
-        """The same without a wait for a GPU: tensors stay where they are."""
+        """The same without a wait for a GPU, since tensors stay where they are."""
         return {**LOGGED, **self._log}
 
     @property

@@ -7,6 +7,7 @@ Options are the numbers and truth values that the class takes; a pair such as `b
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -179,7 +180,7 @@ def _classes() -> dict[str, type[Optimizer]]:
 def _options(cls: type[Optimizer]) -> dict[str, Any]:
     """Return the options that can be written as text, with their defaults; pairs unfolded."""
     options: dict[str, Any] = {}
-    for name, parameter in inspect.signature(cls.__init__).parameters.items():
+    for name, parameter in _parameters(cls.__init__).items():
         default = parameter.default
         if name in APART:
             continue
@@ -190,6 +191,11 @@ def _options(cls: type[Optimizer]) -> dict[str, Any]:
     return options
 
 
+@cache  # signatures take long, and every configuration asks
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(function).parameters
+
+
 def _part(name: str, k: int) -> str:
     return f"{name.removesuffix('s')}{k + 1}"  # betas: beta1 and beta2
 
@@ -197,7 +203,7 @@ def _part(name: str, k: int) -> str:
 def _folded(cls: type[Optimizer], values: dict[str, Any]) -> dict[str, Any]:
     """Return options as the class takes them."""
     folded: dict[str, Any] = {}
-    for name, parameter in inspect.signature(cls.__init__).parameters.items():
+    for name, parameter in _parameters(cls.__init__).items():
         if name in values:
             folded[name] = values[name]
         elif isinstance(parameter.default, tuple) and _part(name, 0) in values:

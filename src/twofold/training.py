@@ -27,7 +27,7 @@ from twofold.errors import UserError
 from twofold.evaluation.continual import Evaluator
 from twofold.evaluation.minima import Minima
 from twofold.evaluation.predictors import Scores
-from twofold.gradients import frozen_gradient, objective_gradient, old_weight
+from twofold.gradients import factored_gradient, frozen_gradient, objective_gradient, old_weight
 from twofold.memories.reading import everything, memory_of
 from twofold.models import FlatModel
 from twofold.models.checks import built
@@ -268,10 +268,11 @@ class Training:
         # 2. The gradient of the objective.
         apart = Needs.OLD in self.needs and self.objective.replays != "nothing"
         passes = self.objective.passes(draw)
-        g, old, losses = objective_gradient(self.net, passes, apart, self.objective.terms)
+        compute = factored_gradient if self.chain.takes_products else objective_gradient
+        g, old, losses = compute(self.net, passes, apart, self.objective.terms)
         # 3. Reference gradients, and whatever else the routines need.
         own_pass, elsewhere = self._needs_own_pass(draw), Needs.ELSEWHERE in self.needs
-        if draw.references or own_pass or elsewhere:
+        if isinstance(g, Tensor) and (draw.references or own_pass or elsewhere):
             g = g.clone()  # these passes reuse the network's gradient vector
         place, seed = (draw.task, draw.iteration), self.settings.seed
         step = Step(*place, self.net, g, old, losses=losses, seed=seed)
@@ -291,9 +292,9 @@ class Training:
         lr = self.chain.step_size(self.lr, step)
         momentum = self.chain.momentum(self.momentum, step)
         if self.diagnosis:
-            step.log.update(self.diagnosis.direction(before, g, direction, lr))
+            step.log.update(self.diagnosis.direction(before, step.g, direction, lr))
         # 5. Update: SGD with momentum, which averages projected gradients; or another optimiser.
-        self.update.step(direction, g, lr, momentum)
+        self.update.step(direction, lambda: step.g, lr, momentum)
         self.storing.see(task, draw.new)
         self.chain.after_step(step)
         if self.diagnosis:

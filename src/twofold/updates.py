@@ -20,8 +20,8 @@ CACHED = 2**17  # numbers of a vector, in an update
 class Update(Protocol):
     """Moves the parameters of a network along a direction."""
 
-    def step(self, direction: Tensor, g: Tensor, lr: float, momentum: float) -> None:
-        """Move the parameters; `g` is the gradient before the routines changed it."""
+    def step(self, direction: Tensor, g: Callable[[], Tensor], lr: float, momentum: float) -> None:
+        """Move the parameters; `g` returns the gradient before the routines changed it."""
 
     def state(self) -> dict[str, Any]:
         """Return what is kept between steps, as tensors and plain data."""
@@ -41,7 +41,7 @@ class Momentum:
             zip(self.velocity.split(self._size), net.values.split(self._size), strict=True)
         )
 
-    def step(self, direction: Tensor, g: Tensor, lr: float, momentum: float) -> None:
+    def step(self, direction: Tensor, g: Callable[[], Tensor], lr: float, momentum: float) -> None:
         parts = zip(self._parts, direction.split(self._size), strict=True)
         for (velocity, values), followed in parts:
             velocity.mul_(momentum).add_(followed)
@@ -62,10 +62,10 @@ class TorchUpdate:
         self._trained = [p for p in net.module.parameters() if p.requires_grad]
         self.optimizer = choice.make(self._trained, lr, momentum)
 
-    def step(self, direction: Tensor, g: Tensor, lr: float, momentum: float) -> None:
+    def step(self, direction: Tensor, g: Callable[[], Tensor], lr: float, momentum: float) -> None:
         net = self._net
-        routed = self._route == "first" and direction is not g
-        second = g.clone() if routed else g  # g may be the network's own gradient vector
+        routed = self._route == "first" and direction is not g()
+        second = g().clone() if routed else direction  # g may be the network's own gradient vector
         if direction is not net.gradient:
             net.gradient.copy_(direction)
         gradients = [p.grad for p in self._trained]

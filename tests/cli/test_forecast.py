@@ -9,7 +9,7 @@ from helpers.commandline import Command
 
 
 def test_a_dry_run_sums_up(twofold: Command, fixed_speed: None, tmp_path: Path) -> None:
-    """3 tasks of 2000 iterations: 6000 s a run of ER; with A-GEM, two passes from task 2 on."""
+    """3 tasks of 2000 iterations: 6000 s per run of ER; with A-GEM, two passes from task 2 on."""
     words = ("study", "run", "main", "--benchmark", "rotated-mnist", "--mode", "offline")
     words += ("--method", "er", "--method", "er+agem", "--out", str(tmp_path), "--dry-run")
     result = twofold(*words, "--workers", 2)

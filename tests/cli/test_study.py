@@ -13,7 +13,7 @@ from helpers.commandline import Command, one_line, process, runs_in
 
 from twofold import Store
 from twofold.cli import study as study_command
-from twofold.experiments import studies
+from twofold.experiments import estimate, studies
 from twofold.experiments.config import Config
 
 
@@ -149,9 +149,10 @@ eval_size = 5
 
 
 def test_a_study_is_made_by_workers_and_then_there(
-    toy: Path, tmp_path: Path, twofold: Command
+    toy: Path, tmp_path: Path, twofold: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plugin lies beside the file."""
+    monkeypatch.setattr(estimate, "start_seconds", lambda: 0.0)
     (tmp_path / "tiny.py").write_text((toy / "tiny.py").read_text())
     (tmp_path / "mine.toml").write_text(TINY_STUDY)
     words = ("study", "run", tmp_path / "mine.toml", "--data", toy, "--out", tmp_path / "out")

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 import twofold
-from docs.site.examples import PAGES, failures, run_examples, undocumented, without_page
+from docs.site.examples import (
+    PAGES,
+    failures,
+    public_names,
+    run_examples,
+    undocumented,
+    without_page,
+)
 from twofold import Memory, Objective, Routine
 
 
@@ -27,6 +34,14 @@ def test_every_public_name_has_a_page() -> None:
 
 def test_every_public_name_and_its_members_are_documented() -> None:
     assert undocumented() == []
+
+
+def test_no_property_is_described_with_a_colon_in_its_first_line() -> None:
+    """Sphinx would take what stands before it for the type of the property."""
+    values = public_names((name, getattr(twofold, name)) for name in twofold.__all__)
+    lines = {name: value.__doc__ for name, value in values if isinstance(value, property)}
+    assert "Run.curves" in lines
+    assert [name for name, text in lines.items() if ": " in (text or "").partition("\n")[0]] == []
 
 
 def test_members_without_a_docstring_are_named() -> None:

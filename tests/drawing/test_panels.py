@@ -74,7 +74,7 @@ def test_zooms_of_few_evaluations_far_apart_have_all_fifty():
 
 
 def test_many_iterations_are_binned_within_their_task_and_the_label_says_so():
-    """302 iterations in bins of 5: 31 bins a task, the last of a single iteration."""
+    """302 iterations in bins of 5: 31 bins per task, the last of a single iteration."""
     projected = [0.0] * 302
     projected[151:154] = [1.0] * 3  # of task 2's first bin
     projected[301] = 1.0  # alone in the last

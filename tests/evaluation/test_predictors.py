@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from helpers.networks import Branching, after_training
+from helpers.training import trained
 from torch import nn
 from torch.nn.utils import parametrizations
 
-from twofold import configure
+from twofold import Benchmark, configure
 from twofold.evaluation import predictors
 from twofold.evaluation.predictors import Checked, Plain, exact, rounded
 from twofold.models import FlatModel, View, mlp, reduced_resnet18
@@ -19,7 +21,7 @@ def identity(logits: torch.Tensor) -> torch.Tensor:
 
 
 class Fixed:
-    """Stands for a quick copy: logits that were worked out before, one row an image."""
+    """A stand-in for a quick copy: logits that were computed before, one row per image."""
 
     def __init__(self, logits: list[list[float]]) -> None:
         self.logits, self.net = torch.tensor(logits), View(nn.Identity())
@@ -172,6 +174,26 @@ def test_chunks_fit_the_cache():
     assert exact(resnet, images).chunk == 50
     assert rounded(resnet, images, exact(resnet, images)).chunk == 100
     assert exact(FlatModel(reduced_resnet18(size=84)), torch.zeros(2, 3, 84, 84)).chunk == 7
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"), [(mlp, (1, 28, 28)), (reduced_resnet18, (3, 32, 32))], ids=["mlp", "resnet"]
+)
+def test_no_curve_depends_on_the_chunk(make, shape, monkeypatch):
+    torch.manual_seed(0)
+    x, y = torch.randn(120, *shape), torch.arange(120) % 10
+    x += torch.randn(10, *shape)[y]
+    tasks = [(x[:60], y[:60], x[60:], y[60:]), (-x[:60], y[:60], -x[60:], y[60:])]
+    curves, sizes = [], (1, 7, 25, 50, 1000)
+    for size in sizes:
+        monkeypatch.setattr(predictors, "chunk_size", lambda *_, size=size: size)
+        benchmark = Benchmark.from_tensors("noisy", tasks, model=lambda: make(10))
+        training, result = trained("er", benchmark=benchmark, iterations=4)
+        assert training.evaluator._exact.chunk == size
+        curves.append({name: values.tolist() for name, values in result.curves.items()})
+    assert max(max(curves[0][f"accuracy_{k}"]) for k in (1, 2)) > 15  # it has learned something
+    for size, curve in zip(sizes, curves, strict=True):
+        np.testing.assert_equal(curve, curves[0], err_msg=f"chunks of {size}")
 
 
 @pytest.mark.parametrize("precision", ["fp16", "", "BF16"])

@@ -89,7 +89,7 @@ SMALL = Sizes(train=105, test=40, classes=5, image=(1, 4, 4))
 @pytest.mark.parametrize(
     ("method", "options", "wanted"),
     [
-        # 7 iterations a task; 3 evaluations (after 3, 6 and 7) of 20 images a task, and all 40
+        # 7 iterations per task; 3 evaluations (after 3, 6 and 7) of 20 images, and 40 at the end
         ("er", {}, Load(7 * 3, 7 * (10 + 20 + 20), (1 + 2 + 3) * (3 * 20 + 40))),
         ("er", {"tasks": 2}, Load(7 * 2, 7 * (10 + 20), (1 + 2) * (3 * 20 + 40))),
         ("finetune", {"eval_schedule": "every:1"}, Load(21, 210, 6 * (7 * 20 + 40))),
@@ -162,6 +162,19 @@ def test_seconds_are_work_at_a_speed(fixed_speed: None) -> None:
     config = configure("rotated-mnist", "er", iterations=10)
     assert Estimator().seconds(config) == 30
     assert Speed(1.0, 0.1, 0.01).seconds(Load(2, 30, 400)) == pytest.approx(2 + 3 + 4)
+
+
+def test_a_command_has_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its runs share workers, but none of them begins before the imports are done."""
+    monkeypatch.setattr(estimate, "start_seconds", lambda: 5.0)
+    assert estimate.command_seconds([], 2) == 0
+    assert estimate.command_seconds([4.0, 6.0, 2.0], 2) == 5 + 6
+    assert estimate.command_seconds([4.0, 20.0], 2) == 5 + 20
+
+
+def test_a_start_is_timed_in_a_new_process() -> None:
+    """It imports torch, which no machine does in a tenth of a second."""
+    assert 0.1 < estimate.start_seconds.__wrapped__() < 300
 
 
 def test_a_users_benchmark_names_its_network(fixed_speed: None) -> None:

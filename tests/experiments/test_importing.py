@@ -16,6 +16,7 @@ from helpers.watching import network, train, watched
 import twofold
 from twofold.cli import main
 from twofold.compare.groups import groups
+from twofold.experiments import curve_files
 from twofold.experiments.importing import import_curves
 
 MANY = ",".join(f"acc{k}" for k in range(1, 1001))
@@ -211,12 +212,13 @@ def test_nested_columns_are_refused(tmp_path, column, nested):
         import_curves(tmp_path / "curves.parquet", benchmark="mine", method="theirs", seed=0)
 
 
-def test_a_table_that_grows_when_it_is_read_is_refused(tmp_path):
+def test_a_table_that_grows_when_it_is_read_is_refused(tmp_path, monkeypatch):
     """A text of one letter compresses to nothing."""
-    large = {"iteration": [1] * 600, "acc1": [1.0] * 600, "note": ["a" * 1_000_000] * 600}
+    monkeypatch.setattr(curve_files, "LARGEST", 5_000_000)
+    large = {"iteration": [1] * 600, "acc1": [1.0] * 600, "note": ["a" * 10_000] * 600}
     file = tmp_path / "curves.parquet"
     pq.write_table(pa.table(large), file, compression="zstd", use_dictionary=False)
-    assert file.stat().st_size < 10_000_000
+    assert file.stat().st_size < 100_000
     with pytest.raises(twofold.UserError, match="is too large: its curves would take 6"):
         import_curves(file, benchmark="mine", method="theirs", seed=0)
 

@@ -19,6 +19,7 @@ from twofold.experiments.store import Store
 def fixed_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A processor that takes a millisecond per evaluated image, and no time for training."""
     monkeypatch.setattr(estimate, "calibrate", lambda *_: Speed(0, 0, 1e-3))
+    monkeypatch.setattr(estimate, "start_seconds", lambda: 0.0)
 
 
 def configs(**options: object) -> list[Config]:

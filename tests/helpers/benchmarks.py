@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import torch
 from torch import nn
 
 from twofold import Benchmark
+from twofold.models import mlp
 
 
 def class_benchmark(tasks: int = 3, norm: bool = True, examples: int = 60) -> Benchmark:
-    """Class-incremental: 3 classes a task, 8x8 blobs; a network with batch norm or not."""
+    """Class-incremental: 3 classes per task, 8x8 blobs; a network with batch norm or without."""
     return _benchmark(tasks, norm, examples, shared_classes=False)
 
 
 def domain_benchmark(tasks: int = 3, norm: bool = False, examples: int = 60) -> Benchmark:
     """Domain-incremental: the same 3 classes in every task, shifted."""
     return _benchmark(tasks, norm, examples, shared_classes=True)
+
+
+def dense_benchmark(tasks: int = 3, examples: int = 60) -> Benchmark:
+    """Class-incremental, with a network of linear layers, most of them wider than a batch."""
+    network = lambda: mlp(3 * tasks, 3 * 8 * 8, 40)  # noqa: E731
+    return dataclasses.replace(class_benchmark(tasks, False, examples), model=network)
 
 
 def _benchmark(tasks: int, norm: bool, examples: int, shared_classes: bool) -> Benchmark:

@@ -129,7 +129,7 @@ def runs_in(out: Path) -> list[Path]:
 
 
 def one_line(err: str) -> str:
-    """The message of an error that a user can mend."""
+    """The message of an error that a user can fix."""
     assert err.startswith("twofold: "), err
     assert err.endswith("\n"), err
     assert err.count("\n") == 1, err

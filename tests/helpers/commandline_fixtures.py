@@ -99,9 +99,10 @@ def run_tiny(
 
 @pytest.fixture
 def fixed_speed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that takes a second a pass, and nothing for anything else."""
+    """A machine that takes a second per pass, and no time for anything else."""
     speed = estimate.Speed(1.0, 0.0, 0.0)
     monkeypatch.setattr(estimate, "calibrate", lambda *_: speed)
+    monkeypatch.setattr(estimate, "start_seconds", lambda: 0.0)
 
 
 @pytest.fixture

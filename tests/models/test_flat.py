@@ -144,6 +144,29 @@ def test_evaluating_is_eval_mode_without_gradients_and_ends_in_train_mode():
     assert net(batch()).requires_grad
 
 
+def relus(net: FlatModel) -> list[bool]:
+    return [part.inplace for part in net.module if isinstance(part, nn.ReLU)]
+
+
+def test_relus_work_in_place_only_in_evaluation():
+    torch.manual_seed(0)
+    net, x = FlatModel(mlp()), torch.randn(50, 1, 28, 28)
+    images, logits = x.clone(), net(x)
+    with net.evaluating():
+        assert relus(net) == [True, True]
+        assert torch.equal(net(x), logits)
+    assert relus(net) == [False, False]
+    assert torch.equal(x, images)
+
+
+def test_a_hook_sees_the_outputs_of_its_layer():
+    net, seen = FlatModel(mlp()), []
+    net.module[1].register_forward_hook(lambda _, inputs, output: seen.append(output))
+    with net.evaluating():
+        net(torch.randn(50, 1, 28, 28))
+    assert seen[0].min() < 0
+
+
 def test_a_network_is_trained_in_train_mode_whatever_mode_it_comes_in():
     assert all(m.training for m in FlatModel(small().eval()).module.modules())
 

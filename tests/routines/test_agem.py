@@ -21,7 +21,7 @@ def pair(seed: int, sign: float, dimensions: int = 50) -> tuple[torch.Tensor, to
 
 
 def project(g: torch.Tensor, old: torch.Tensor | None) -> tuple[torch.Tensor, dict]:
-    step = Step(task=2, iteration=1, net=None, g=g, old=old)
+    step = Step(task=2, iteration=1, net=None, gradient=g, old=old)
     return Agem().direct(g, step), step.log
 
 

@@ -164,15 +164,18 @@ def counting(every: int) -> list[tuple[int, int]]:
     renewed = []
 
     class Watching(Lpr):
-        def _renew(self, net, x):
-            renewed.append((step_of[0].task, step_of[0].iteration))
-            super()._renew(net, x)
-
         def direct(self, g, step):
-            step_of[0] = step
-            return super().direct(g, step)
+            return super().direct(g, watched(step))
 
-    step_of = [None]
+        def direct_products(self, products, step):
+            return super().direct_products(products, watched(step))
+
+    def watched(step: Step) -> Step:
+        draw = step.memory
+        if draw is not None:
+            step.memory = lambda n: (renewed.append((step.task, step.iteration)), draw(n))[1]
+        return step
+
     objective, _ = Method.parse("er").make()
     settings = Settings(lr=0.02, batch_size=8, seed=0, iterations=7)
     Training(class_benchmark(), objective, [Watching(every=every)], settings).run()

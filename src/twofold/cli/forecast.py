@@ -58,7 +58,7 @@ def planned(configs: list[Config], args: argparse.Namespace) -> list[Config]:
 
 def print_forecast(name: str, configs: Sequence[Config], args: argparse.Namespace) -> None:
     """Print how many runs there are, how many are done, and how long the others will take."""
-    from twofold.experiments.estimate import seconds_left
+    from twofold.experiments.estimate import command_seconds, seconds_left
     from twofold.experiments.running import STORE
     from twofold.experiments.store import Store
 
@@ -76,7 +76,7 @@ def print_forecast(name: str, configs: Sequence[Config], args: argparse.Namespac
     print(f"{name}: {counted(len(left), 'run')}, {done} done, {len(missing)} to train")
     if missing:
         workers = work.get("workers") or os.cpu_count() or 1
-        time = spoken(max(sum(missing) / workers, max(missing)))
+        time = spoken(command_seconds(missing, workers))
         crew = counted(workers, "worker")
         print(f"About {time} on the CPU with {crew}: an estimate, measured on this machine.")
 

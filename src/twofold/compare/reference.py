@@ -62,6 +62,8 @@ def printed(
     paper: str | None = None,
 ) -> Printed | None:
     """Return the number that a paper prints, or the first of all papers that has one."""
+    if Address(benchmark, mode, "", metric, lr, batch_size) not in _settings():
+        return None  # as for most numbers of a table; it takes long to read a method
     place = address(benchmark, mode, method, metric, lr, batch_size)
     references = _numbers() if paper is None else {paper: _numbers().get(paper, {})}
     values = (numbers[place] for numbers in references.values() if place in numbers)
@@ -85,3 +87,9 @@ def read_rows(file: Path) -> Iterator[dict[str, str]]:
 @cache
 def _numbers() -> dict[str, Mapping[Address, Printed]]:
     return {paper: module.numbers() for paper, module in papers.modules("reference").items()}
+
+
+@cache
+def _settings() -> set[Address]:
+    """Return the addresses of all printed numbers without their methods."""
+    return {place._replace(method="") for numbers in _numbers().values() for place in numbers}

@@ -3,13 +3,15 @@
 Components state their loads: forward and backward passes, and images in evaluation. The speed of
 both is measured for about a second on random images. What the loop takes beside each pass, such as
 drawing a batch and writing curves, is measured with a tiny network, since it decides the time of
-small ones. Augmentation and GEM's quadratic program are left out.
+small ones. A command also has to start. Augmentation and GEM's quadratic program are left out.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -169,7 +171,7 @@ def _pass_of(net: FlatModel) -> Callable[[Tensor], None]:
         zeros = torch.zeros(len(x), dtype=torch.long)  # labels, and ids of tasks
         terms = [Term("new", 1.0, x, cross_entropy(zeros), zeros)]
         g = objective_gradient(net, [terms], apart=False).g
-        update.step(g, g, lr=0.0, momentum=0.9)  # it takes time and changes nothing
+        update.step(g, lambda: g, lr=0.0, momentum=0.9)  # it takes time and changes nothing
 
     return train
 
@@ -292,6 +294,19 @@ def seconds_left(configs: Sequence[Config], store: Store, data: Path | None) -> 
 
     complete = (with_data(config, data) for config in configs)
     return [None if done(config) else estimator.seconds(config) for config in complete]
+
+
+def command_seconds(runs: Sequence[float], workers: int) -> float:
+    """Return the seconds of a command whose runs take these on one core each."""
+    return start_seconds() + max(sum(runs) / workers, max(runs)) if runs else 0.0
+
+
+@functools.cache
+def start_seconds() -> float:
+    """Time the imports of a command, which the server of its workers repeats."""
+    timed = "import time, twofold.experiments.execution; print(time.process_time())"
+    started = subprocess.run([sys.executable, "-c", timed], capture_output=True, check=False)
+    return 2 * float(started.stdout or 0)
 
 
 def _sizes_and_model(

@@ -18,7 +18,7 @@ from twofold.errors import UserError
 from twofold.experiments.archive import identity_of
 from twofold.experiments.config import Config
 from twofold.experiments.digests import with_data
-from twofold.experiments.estimate import Estimator
+from twofold.experiments.estimate import Estimator, command_seconds
 from twofold.experiments.store import Store
 from twofold.text import counted, spoken
 
@@ -122,7 +122,7 @@ def fit(
     def plan(reduction: Reduction) -> Plan:
         runs = reduction.of(configs)
         left = [estimator.seconds(run) for run in runs if not (done and run.identity() in done)]
-        return Plan(reduction, runs, max(sum(left) / workers, max(left, default=0.0)))
+        return Plan(reduction, runs, command_seconds(left, workers))
 
     tried, known = list[Plan](), reductions(configs)
     if (smallest := plan(known[-1])).seconds > available:

@@ -116,7 +116,7 @@ class Run:
 
     @property
     def curves(self) -> pd.DataFrame:
-        """The curves: a row per iteration, with a column `accuracy_K` for each task."""
+        """The curves, a row per iteration, with a column `accuracy_K` for each task."""
         need("frames", "a DataFrame")
         import pandas as pd
 

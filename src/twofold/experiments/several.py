@@ -71,7 +71,7 @@ class Runs(Sequence[Run]):
 
     @property
     def curves(self) -> pd.DataFrame:
-        """Return the curves: a row per run and iteration, with options of the run first.
+        """The curves, a row per run and iteration, with options of the run first.
 
         These are benchmark, mode, method and seed, and all options in which the runs differ.
         """
@@ -79,7 +79,7 @@ class Runs(Sequence[Run]):
 
     @property
     def measures(self) -> pd.DataFrame:
-        """Return the measures: a row per run, with the options in which runs differ first."""
+        """The measures, a row per run, with the options in which runs differ first."""
         need("frames", "a DataFrame")
         import pandas as pd
 

@@ -7,8 +7,12 @@ add them to zeros, which takes as long as the products of a small batch.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
+
+from twofold.models.products import Product, Products
 
 
 class Dense:
@@ -69,23 +73,26 @@ class Dense:
     @torch.no_grad()
     def backward(self) -> None:
         """Compute the gradients of all parameters from that of the logits."""
+        for product in self._products():
+            product.multiply(add=not self._empty)
+        self._empty = False
+
+    @torch.no_grad()
+    def products(self, roles: dict[str, slice]) -> Products:
+        """Return the same gradients by their factors. The rows have these roles."""
+        return Products([*self._products()][::-1], roles)
+
+    def _products(self) -> Iterator[Product]:
+        """Compute the factors layer by layer, from the last to the first."""
         d = self._logits.grad
-        assert d is not None
         for k in reversed(range(len(self._layers))):
+            assert d is not None
             layer, x = self._layers[k], self._inputs[k]
-            weight, bias = layer.weight.grad, layer.bias.grad
-            assert weight is not None
-            assert bias is not None
-            if self._empty:
-                torch.mm(d.t(), x, out=weight)
-                torch.sum(d, 0, out=bias)
-            else:
-                weight.add_(d.t() @ x)
-                bias.add_(d.sum(0))
+            yield Product(layer, x, d)
             if k:
                 d = d @ layer.weight
                 torch.ops.aten.threshold_backward.grad_input(d, x, 0, grad_input=d)
-        self._empty, self._inputs, self._logits = False, [], torch.empty(0)
+        self._inputs, self._logits = [], torch.empty(0)
 
 
 def _hooked(module: nn.Module) -> bool:

@@ -18,7 +18,7 @@ from twofold.models.checks import outputs_of
 from twofold.models.dense import Dense
 from twofold.models.state import detached_copy, examine
 from twofold.models.task_ids import task_argument
-from twofold.models.view import View
+from twofold.models.view import View, parts_of
 
 
 class FlatModel(View):
@@ -110,10 +110,16 @@ class FlatModel(View):
             self.module = detached_copy(module)
         self.module.eval()
         try:
-            with torch.inference_mode():
+            with torch.inference_mode(), _in_place(self._relus()):
                 yield
         finally:
             self.module = module.train()
+
+    def _relus(self) -> list[nn.ReLU]:
+        """Return the ReLUs between linear layers, whose outputs nobody else can see."""
+        if self.dense is None or self.has_hooks:
+            return []
+        return [part for part in parts_of(self.module) if isinstance(part, nn.ReLU)]
 
     @contextmanager
     def using(self, values: Tensor, buffers: list[Tensor] | None = None) -> Iterator[None]:
@@ -129,6 +135,19 @@ class FlatModel(View):
 
     def _places(self, buffers: list[Tensor] | None) -> list[Tensor]:
         return [self.values, *(self.buffers() if buffers is not None else [])]
+
+
+@contextmanager
+def _in_place(relus: list[nn.ReLU]) -> Iterator[None]:
+    """Let ReLUs overwrite their inputs, which saves a pass over new memory."""
+    modes = [relu.inplace for relu in relus]
+    for relu in relus:
+        relu.inplace = True
+    try:
+        yield
+    finally:
+        for relu, mode in zip(relus, modes, strict=True):
+            relu.inplace = mode
 
 
 def load_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:

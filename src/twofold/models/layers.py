@@ -16,6 +16,8 @@ from torch.utils.hooks import RemovableHandle
 
 from twofold.errors import UserError
 from twofold.models.flat import FlatModel
+from twofold.models.products import Matrix
+from twofold.models.task_ids import chunks
 
 CHUNK = 50  # images whose patches are in memory at once
 
@@ -53,53 +55,12 @@ class Layer:
             z = x.flatten(0, -2)
         return z if self.bias is None else F.pad(z, (0, 1), value=1.0)
 
-    def part(self, vector: Tensor) -> Tensor:
-        """Return the layer's part of a vector: a row per output, a column per input and bias."""
-        weight, bias = self._parts(vector)
-        return weight if bias is None else torch.cat([weight, bias], 1)
-
-    def put(self, vector: Tensor, part: Tensor) -> None:
-        """Replace the layer's part of a vector, in place."""
-        weight, bias = self._parts(vector)
-        if bias is None:
-            weight.copy_(part)
-        else:
-            weight.copy_(part[:, :-1])
-            bias.copy_(part[:, -1:])
-
-    def along(self, vector: Tensor, U: Tensor) -> Tensor:
-        """Return G U' for the layer's part G, with a U for all outputs or one per channel."""
-        if U.dim() == 3:
-            return (self.part(vector)[:, None] @ U.mT)[:, 0]
-        weight, bias = self._parts(vector)  # a copy that joins the two would take as long again
-        if bias is None:
-            return weight @ U.T
-        return (weight @ U[:, :-1].T).addmm_(bias, U[:, -1:].T)
-
-    def subtract(self, vector: Tensor, C: Tensor, U: Tensor) -> None:
-        """Subtract C U from the layer's part, in place."""
-        if U.dim() == 3:
-            self.put(vector, self.part(vector) - (C[:, None] @ U)[:, 0])
-            return
-        weight, bias = self._parts(vector)
-        if bias is None:
-            weight.addmm_(C, U, alpha=-1)
-        else:
-            weight.addmm_(C, U[:, :-1], alpha=-1)
-            bias.addmm_(C, U[:, -1:], alpha=-1)
-
-    def multiply(self, vector: Tensor, P: Tensor, result: Tensor) -> None:
-        """Write G P, for the layer's part G of a vector, into the layer's part of a result."""
-        (weight, bias), (to_weight, to_bias) = self._parts(vector), self._parts(result)
-        if bias is None or to_bias is None:
-            torch.mm(weight, P, out=to_weight)
-        else:
-            torch.mm(weight, P[:-1, :-1], out=to_weight).addmm_(bias, P[-1:, :-1])
-            torch.mm(weight, P[:-1, -1:], out=to_bias).add_(bias * P[-1, -1])
-
-    def _parts(self, vector: Tensor) -> tuple[Tensor, Tensor | None]:
+    def matrix(self, vector: Tensor) -> Matrix:
+        """Return the layer's part of a vector, with a row per output, as views."""
         weight = vector[self.weight].view(self.outputs, -1)
-        return weight, None if self.bias is None else vector[self.bias].view(self.outputs, 1)
+        return Matrix(
+            weight, None if self.bias is None else vector[self.bias].view(self.outputs, 1)
+        )
 
 
 def layers(net: FlatModel, routine: str) -> list[Layer]:
@@ -185,6 +146,21 @@ def watching(layers: list[Layer], most: float = math.inf) -> Iterator[dict[int, 
     finally:
         for handle in handles:
             handle.remove()
+
+
+def inputs_of(
+    net: FlatModel, layers: list[Layer], old: tuple[Tensor, Tensor | None], most: float = math.inf
+) -> dict[int, Inputs]:
+    """Return the inputs of each layer, by its position, with batch norm frozen.
+
+    old: old examples, and the ids of their tasks.
+    most: a layer that has this many rows of Z takes no more.
+    """
+    frozen = net.frozen_batch_norm(affine=True)
+    with torch.no_grad(), frozen, watching(layers, most) as recorded:
+        for x, tasks in chunks(*old, CHUNK):
+            net(x, tasks)
+    return recorded
 
 
 def unknown_parameters(net: FlatModel, known: list[Layer]) -> list[str]:

@@ -19,6 +19,7 @@ from twofold.cost import Load
 from twofold.errors import UserError, closest
 from twofold.method import Part
 from twofold.models.flat import FlatModel
+from twofold.models.products import Products
 from twofold.streams import stream
 
 
@@ -49,7 +50,7 @@ class Step:
     task: int  # t, counted from 1
     iteration: int  # n within the task, counted from 1
     net: FlatModel
-    g: Tensor  # the objective's gradient, before the first routine
+    gradient: Tensor | Products  # of the objective, or its factors: see `g`
     old: Tensor | None = None  # g_old, for Needs.OLD and Needs.FROZEN_OLD; None in task 1
     references: Tensor | None = None  # G, a row per past task, for Needs.PER_TASK; None in task 1
     old_loss: Tensor | None = None  # the loss that g_old is the gradient of
@@ -66,6 +67,14 @@ class Step:
     # The share w_o in g = g_n + w_o g_old; 0 if the objective has no old data, None if unknown.
     old_weight: float | None = 0.0
     _norms: list[tuple[Tensor, Tensor]] = field(default_factory=list, init=False)
+
+    @property
+    def g(self) -> Tensor:
+        """The objective's gradient, before the first routine. It is computed if someone asks."""
+        if isinstance(self.gradient, Products):
+            self.gradient.multiply()
+            self.gradient = self.net.gradient
+        return self.gradient
 
     def random(self) -> np.random.Generator:
         """Return a generator for a routine's own draws, which depends on this step's place only."""
@@ -148,6 +157,13 @@ class Routine(Part, kind="routine"):
         """Tell whether the routine overrides a method."""
         return getattr(cls, hook) is not getattr(Routine, hook)
 
+    @classmethod
+    def takes_products(cls) -> bool:
+        """Tell whether `direct_products` stands for `direct`, which a subclass may have changed."""
+        hooks = ("direct_products", "direct")
+        one, other = (next(c for c in cls.__mro__ if hook in vars(c)) for hook in hooks)
+        return one is not Routine and issubclass(one, other)
+
     @property
     def turns(self) -> bool:
         """Whether it may change the direction, and not only its length."""
@@ -162,6 +178,14 @@ class Routine(Part, kind="routine"):
     def direct(self, g: Tensor, step: Step) -> Tensor:
         """Return the direction to follow instead of `g`. It must not change `g` in place."""
         return g
+
+    def direct_products(self, products: Products, step: Step) -> Tensor | None:
+        """Return what `direct` returns, up to rounding, without computing g; None for g itself.
+
+        It is called in place of `direct` if the routine is the first that changes the direction,
+        and if the network and the loss give the gradient by its factors.
+        """
+        return None
 
     def step_size(self, lr: float, step: Step) -> float:
         """Return the learning rate of this iteration, given that of the routines before."""

@@ -9,16 +9,16 @@ per layer, where M = Z'Z / n is the second moment of the layer's inputs on n old
 the mean of its eigenvalues, so that strengths have no unit. New data are held strongly. Old data
 know where their outputs should go, so that their part is damped only as far as the step size
 requires. Only the leading eigenvectors of M, which carry a `share` of its trace, are held. With
-these eigenvectors as the rows of U, and their eigenvalues divided by m in a,
+these eigenvectors as the columns of U, and their eigenvalues divided by m in a,
 
-    g P(s)^-1 = g - (g U' diag(s a / (1 + s a))) U
+    g P(s)^-1 = g - (g U diag(s a / (1 + s a))) U'
 
 What is held hardly moves, so M is computed rarely. docs/closing-the-gap.md derives the rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -29,8 +29,8 @@ from twofold.component import require
 from twofold.cost import Load
 from twofold.errors import UserError
 from twofold.models.flat import FlatModel
-from twofold.models.layers import CHUNK, layers, unknown_parameters, watching
-from twofold.models.task_ids import chunks
+from twofold.models.layers import inputs_of, layers, unknown_parameters
+from twofold.models.products import Matrix, Products
 from twofold.routines.base import Needs, Routine, Step
 
 LEAST = 0.1  # old data are not damped where less than this share would be held
@@ -93,8 +93,8 @@ class Hold(Routine, name="hold"):
                 f"hold knows linear layers, convolutions and batch norm; the network's "
                 f"{unknown[0]!r} belongs to a different layer"
             )
-        # U, and the shares of both parts that are held along its rows, by the layer's position.
-        self._directions: dict[int, Tensor] = {}
+        # U, and the shares of both parts that are held along its columns, by the layer's position.
+        self._leading: dict[int, Tensor] = {}
         self._strong: dict[int, Tensor] = {}
         self._weak: dict[int, Tensor] = {}
 
@@ -105,35 +105,51 @@ class Hold(Routine, name="hold"):
             raise UserError(
                 "hold needs the weight of old data in the loss: let how.old return (loss, weight)"
             )
-        if not self._directions or (step.iteration - 1) % self.every == 0:
-            self._renew(step.net, step.memory(self.examples))
-        step.mark(projected=1.0)
+        self._prepare(step, step.memory)
         new = torch.add(g, step.old, alpha=-step.old_weight, out=self._new)
         direction = torch.add(g, new, alpha=self.gain - 1)  # gain g_n + g_o
-        for k, U in self._directions.items():
+        for k, U in self._leading.items():
             layer, strong, weak = self._layers[k], self._strong[k], self._weak[k]
-            held = layer.along(new, U).mul_(self.gain * strong)
+            held = layer.matrix(new).along(U).mul_(self.gain * strong)
             count = weak.shape[-1]
             if count:
-                along_old = layer.along(step.old, U[..., -count:, :])
+                along_old = layer.matrix(step.old).along(U[..., -count:])
                 held[:, -count:].addcmul_(along_old, step.old_weight * weak)
-            layer.subtract(direction, held, U)
+            layer.matrix(direction).subtract(held, U)
         return direction
+
+    def direct_products(self, products: Products, step: Step) -> Tensor | None:
+        if step.memory is None or (step.old is None and "old" not in products.roles):
+            return None
+        self._prepare(step, step.memory)
+        direction = torch.empty_like(step.net.values)
+        parts = [layer.matrix(direction) for layer in self._layers]
+        products.multiply_mapped(self._hold, parts)
+        return direction
+
+    def _hold(self, k: int, role: str, rows: Matrix) -> None:
+        """Multiply rows of new data by gain P(omega)^-1, and of old data by P(damping)^-1."""
+        gain, share = (1.0, self._weak[k]) if role == "old" else (self.gain, self._strong[k])
+        U = self._leading[k]
+        U = U[:, U.shape[1] - len(share) :]
+        held = rows.along(U).mul_(gain * share)
+        rows.scale(gain)
+        rows.subtract(held, U)
 
     def cost(self, task: int) -> Load:
         """Return the load of computing each layer's inputs."""
         return Load(evaluated=self.examples / self.every) if task > 1 else Load()
 
-    def _renew(self, net: FlatModel, old: Batch) -> None:
-        """Compute the directions of every layer from its inputs on these images."""
+    def _prepare(self, step: Step, memory: Callable[[int], Batch]) -> None:
+        """Compute the directions of every layer, if it is time."""
+        step.mark(projected=1.0)
+        if self._leading and (step.iteration - 1) % self.every:
+            return
+        old = memory(self.examples)
         if not len(old.x):
             raise UserError("hold needs examples in the memory, and there are none")
-        frozen, watched = net.frozen_batch_norm(affine=True), watching(self._layers, ROWS)
-        with torch.no_grad(), frozen, watched as recorded:
-            for x, tasks in chunks(old.x, old.tasks, CHUNK):
-                net(x, tasks)
-        for k, inputs in recorded.items():
-            self._directions[k], a = leading(inputs.moment(), self.share)
+        for k, inputs in inputs_of(step.net, self._layers, (old.x, old.tasks), ROWS).items():
+            self._leading[k], a = leading(inputs.moment(), self.share)
             self._strong[k] = _share_held(self.omega * a)
             weak = _share_held(self.damping * a)
             self._weak[k] = weak if weak.dim() == 2 else weak[weak >= LEAST]  # ascending
@@ -146,13 +162,13 @@ def leading(M: Tensor, share: float) -> tuple[Tensor, Tensor]:
     """
     if not torch.isfinite(M).all():
         return torch.zeros_like(M), torch.zeros_like(M[..., 0])
-    eigenvalues, columns = torch.linalg.eigh(M)  # in ascending order
+    eigenvalues, U = torch.linalg.eigh(M)  # in ascending order
     eigenvalues = eigenvalues.clamp(min=0)
-    a, U = eigenvalues / eigenvalues.mean().clamp(min=1e-12), columns.mT
+    a = eigenvalues / eigenvalues.mean().clamp(min=1e-12)
     if M.dim() == 3:
         return U.contiguous(), a
     first = int((eigenvalues.cumsum(0) <= (1 - share) * eigenvalues.sum()).sum())
-    return U[first:].contiguous(), a[first:]
+    return U[:, first:].contiguous(), a[first:]
 
 
 def _share_held(strength: Tensor) -> Tensor:

@@ -23,12 +23,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from twofold.benchmarks import Batch
 from twofold.component import require
 from twofold.cost import Load
 from twofold.models.flat import FlatModel
-from twofold.models.layers import CHUNK, Inputs, Layer, layers, watching
-from twofold.models.task_ids import chunks
+from twofold.models.layers import Inputs, inputs_of, layers
+from twofold.models.products import Matrix, Products
 from twofold.routines.base import Needs, Routine, Step
 
 LARGEST = 100_000  # of omega: beyond it, P loses its identity matrix to single precision
@@ -61,39 +60,54 @@ class Lpr(Routine, name="lpr"):
 
     def start(self, net: FlatModel) -> None:
         self._layers = layers(net, self.name)
-        self._inverses: dict[int, Tensor] = {}  # by the layer's position
+        # By the layer's position: P^-1 (for batch norm, one per channel), or Q.
+        self._maps: dict[int, Tensor] = {}
 
     def direct(self, g: Tensor, step: Step) -> Tensor:
-        if step.memory is None:
+        if not self._prepared(step):
             return g
-        if not self._inverses or (step.iteration - 1) % self.every == 0:
-            self._renew(step.net, step.memory(self.examples))
-        step.mark(projected=1.0)
         direction = g.clone()
-        for k, inverse in self._inverses.items():
-            _precondition(self._layers[k], g, direction, inverse)
+        for k in self._maps:
+            self._precondition(k, "all", self._layers[k].matrix(direction))
+        return direction
+
+    def direct_products(self, products: Products, step: Step) -> Tensor | None:
+        if not self._prepared(step):
+            return None
+        direction = torch.empty_like(step.net.values)
+        parts = [layer.matrix(direction) for layer in self._layers]
+        products.multiply_mapped(self._precondition, parts)
         return direction
 
     def cost(self, task: int) -> Load:
         """Return the load of computing each layer's inputs."""
         return Load(evaluated=self.examples / self.every) if task > 1 else Load()
 
-    def _renew(self, net: FlatModel, old: Batch) -> None:
-        """Compute P^-1 of every layer from its inputs on these images."""
-        with (
-            torch.no_grad(),
-            net.frozen_batch_norm(affine=True),
-            watching(self._layers) as recorded,
-        ):
-            for x, tasks in chunks(old.x, old.tasks, CHUNK):
-                net(x, tasks)
-        self._inverses = {k: _inverse(inputs, self.omega) for k, inputs in recorded.items()}
+    def _prepared(self, step: Step) -> bool:
+        """Tell whether there are old examples, and compute P^-1 of every layer if it is time."""
+        if step.memory is None:
+            return False
+        if not self._maps or (step.iteration - 1) % self.every == 0:
+            old = step.memory(self.examples)
+            recorded = inputs_of(step.net, self._layers, (old.x, old.tasks))
+            self._maps = {k: _inverse(inputs, self.omega) for k, inputs in recorded.items()}
+        step.mark(projected=1.0)
+        return True
+
+    def _precondition(self, k: int, role: str, rows: Matrix) -> None:
+        """Multiply the rows by P^-1, in place."""
+        inverse = self._maps[k]
+        product = rows.along(inverse)
+        if inverse.shape[-1] < inverse.shape[-2]:
+            rows.subtract(product, inverse)
+        else:
+            rows.put(product)
 
 
 def _inverse(inputs: Inputs, omega: float) -> Tensor:
-    """Return P^-1 or, for a short Z, the V with P^-1 = I - V'V, which is faster to apply.
+    """Return P^-1 or, for a short Z, the Q with P^-1 = I - QQ', which is faster to apply.
 
-    V = L^-1 A with A = (omega / n)^1/2 Z and L L' = I + A A'. If the result is not finite, as
+    Q' = L^-1 A with A = (omega / n)^1/2 Z and L L' = I + A A'. If the result is not finite, as
     in a network that diverges, P = I.
     """
     if inputs.total is not None:
@@ -102,21 +116,5 @@ def _inverse(inputs: Inputs, omega: float) -> Tensor:
         return torch.where(torch.isfinite(inverse).all(), inverse, identity)
     A = math.sqrt(omega / inputs.count) * torch.cat(inputs.rows)
     L = torch.linalg.cholesky_ex(torch.eye(len(A), device=A.device) + A @ A.T).L
-    V = torch.linalg.solve_triangular(L, A, upper=False)
-    V = torch.where(torch.isfinite(V).all(), V, 0)
-    if 2 * len(V) < V.shape[1]:  # otherwise one product with P^-1 takes less than two with V
-        return V
-    return torch.eye(V.shape[1], device=V.device).addmm_(V.T, V, alpha=-1)
-
-
-def _precondition(layer: Layer, g: Tensor, direction: Tensor, inverse: Tensor) -> None:
-    """Replace G by G P^-1 in the layer's part of the direction, which is a copy of g.
-
-    inverse: P^-1, one P^-1 per row (for batch norm, per channel), or V.
-    """
-    if inverse.dim() == 3:
-        layer.put(direction, (layer.part(g)[:, None] @ inverse)[:, 0])
-    elif len(inverse) < inverse.shape[1]:
-        layer.subtract(direction, layer.along(g, inverse), inverse)
-    else:
-        layer.multiply(g, inverse, direction)
+    Q = torch.linalg.solve_triangular(L, A, upper=False).T.contiguous()
+    return torch.where(torch.isfinite(L).all(), Q, 0)

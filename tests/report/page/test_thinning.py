@@ -17,16 +17,16 @@ nan = np.nan
 
 @st.composite
 def runs(draw):
-    """Tasks of any length; a model that is judged at any of the iterations, at each task's last."""
+    """Tasks of any length; a model that is evaluated at some iterations and at the end of tasks."""
     lengths = draw(st.lists(st.integers(1, 25), min_size=1, max_size=4))
     tasks = np.arange(1, len(lengths) + 1)
     learned = np.repeat(tasks, lengths)
-    judged = draw(arrays(bool, len(learned)))
-    judged[np.cumsum(lengths) - 1] = True
+    evaluated = draw(arrays(bool, len(learned)))
+    evaluated[np.cumsum(lengths) - 1] = True
     of = draw(st.sampled_from([3, 10, 1000]))  # images: few, so that accuracies are often equal
     right = draw(arrays(np.int16, (len(learned), len(lengths)), elements=st.integers(0, of)))
     accuracy = right.astype(np.float32) * np.float32(100 / of)
-    accuracy[~judged] = nan
+    accuracy[~evaluated] = nan
     accuracy[learned[:, None] < tasks] = nan
     return learned, accuracy
 
