@@ -97,6 +97,7 @@ lock: .venv/.tools
 
 # The lowest versions that pyproject.toml permits, except for torch, which is the pinned one. uv does
 # not read pip's settings, which may say where a build of torch lies that the index does not list.
+# mypy is left out: its stubs for numpy need a recent one.
 ifdef PIP_FIND_LINKS
 test-lowest test-matrix: export UV_FIND_LINKS := $(PIP_FIND_LINKS)
 endif
@@ -109,7 +110,8 @@ test-lowest: .venv/.tools
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python -r $(LOWEST)/lowest.txt
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --no-deps -e .
 	$(LOWEST)/bin/python -m pytest -n 3 --dist loadfile -m 'not real_data and not slow' --ignore tests/adapters \
-	  --ignore tests/experiments/ray $(PYTEST)
+	  --ignore tests/experiments/ray --deselect tests/test_keywords.py::test_type_checkers_know_every_keyword \
+	  $(PYTEST)
 
 # Wheel and sdist in dist/, checked, with the changelog section and the message of the tag.
 release: .venv/.tools

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from torture import __main__ as torture
 from torture import clusters, shims
 from torture.outcome import bad
+from torture.processes import Patience
 from twofold.cli import main
 from twofold.experiments import checkpoints
 from twofold.experiments import store as store_module
@@ -47,6 +49,19 @@ def test_a_process_that_is_killed_without_a_word_is_badly_answered():
     assert bad(code, message)
     assert not bad(0, "")
     assert bad(2, "", good=[0])
+
+
+@pytest.mark.parametrize(("load", "seconds"), [(0.5, 10), (2.0, 10), (20.0, 100)])
+def test_a_busy_machine_gets_more_time(load, seconds, monkeypatch):
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    patience = Patience(10)
+    now = 0.9 * seconds
+    assert not patience.is_over()
+    now = 1.1 * seconds
+    assert patience.is_over()
 
 
 def test_the_table_counts_what_went_wrong():

@@ -274,6 +274,7 @@ def test_two_watchers_with_one_name_and_seed_are_refused(tmp_path):
         *(({"tests": {n: images(9)}}, "must be printable text") for n in ("\x1b[1m", "n" * 5000)),
         ({"higher_is_better": False}, "a higher accuracy is better"),
         ({"checkpoint_every": "often"}, "checkpoint every must be a finite number, not 'often'"),
+        *(({"out": out}, "out must be a path") for out in ("\0", 3)),
     ],
 )
 def test_wrong_arguments_are_refused(given, line):

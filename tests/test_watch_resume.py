@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -101,6 +103,34 @@ def test_without_resume_an_interrupted_run_begins_anew(tmp_path):
     assert len(second.finish().columns["task"]) == 16
 
 
+@pytest.mark.parametrize("tasks", [0, 1, 2])
+def test_a_kill_right_after_a_switch_costs_nothing(tasks, tmp_path, capsys):
+    watch = watched(out=tmp_path)
+    train(network(), watch, tasks=tasks, steps=3)
+    if tasks < 2:
+        watch.task(tasks)
+    else:
+        watch._end_task()  # as `finish` does, before it saves the run
+    watch.close()
+    second = watched(out=tmp_path, resume=True)
+    assert second.position == (min(tasks, 1), 0 if tasks < 2 else 3)
+    assert capsys.readouterr().err == ""
+    for task in range(tasks, 2):
+        second.task(task)
+        second(network())
+    assert len(second.finish().columns["task"]) == 3 * tasks + 2 - tasks
+
+
+@pytest.mark.parametrize("done", [-1, -5, 1.5, "2", None, True, float("nan")])
+def test_the_iterations_that_a_loop_has_done_are_a_whole_number(done, tmp_path):
+    watch = watched(out=tmp_path)
+    train(network(), watch, tasks=1, steps=3)
+    watch.close()
+    second = watched(out=tmp_path, resume=True)
+    with pytest.raises(twofold.UserError, match="done must be"):
+        second.task(0, done=done)
+
+
 def test_a_place_that_the_curves_do_not_reach_is_refused(tmp_path):
     watch = watched(out=tmp_path)
     train(network(), watch, tasks=1, steps=3)
@@ -134,19 +164,39 @@ def test_curves_of_a_different_run_are_not_continued(tmp_path, capsys):
         *({"task": task} for task in (-5, 2, 99)),
         *({"n": n} for n in (-1, 10**9)),
         *({"curves": curves} for curves in (None, {}, {"task": "x"}, {"task": np.ones(3)})),
+        *({"n": n} for n in (0, 2, True)),
         *({"ends": ends} for ends in ({}, {"evaluated": ["x"], "raw": []})),
+        *({"ends": {"evaluated": ends, "raw": []}} for ends in ([[50.0]], [[50.0, 60.0]], [[]])),
+        {"ends": {"evaluated": [], "raw": [[50.0]]}},
+        {"ended": True},
         {"elapsed": float("nan")},
         {"evaluation": []},
     ],
 )
 def test_a_forged_checkpoint_is_left(entries, tmp_path, capsys):
     """Its digest and its run are right."""
+    begins_anew(lambda state: {**state, **entries}, tmp_path, capsys)
+
+
+@pytest.mark.parametrize("name", [3, "accuracy_9", "raw_accuracy_9"])
+def test_so_is_one_with_odd_columns(name, tmp_path, capsys):
+    def forged(state: dict[str, Any]) -> dict[str, Any]:
+        return {**state, "curves": {**state["curves"], name: np.zeros(3, np.float32)}}
+
+    begins_anew(forged, tmp_path, capsys)
+
+
+def begins_anew(
+    forged: Callable[[dict[str, Any]], dict[str, Any]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     watch = watched(out=tmp_path)
     watch.task(0)
     for _ in range(3):
         watch(network())
     watch.close()
-    state = {**watch._state(), **entries}
+    state = forged(watch._state())
     checkpoints.write(watch._work.checkpoint, state, watch.config.identity())
     second = watched(out=tmp_path, resume=True)
     assert second.position == (-1, 0)

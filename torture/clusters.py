@@ -19,7 +19,7 @@ from typing import Any
 
 from torture import toy
 from torture.outcome import NotStartedError, Outcome, bad
-from torture.processes import below, command_of, ended, kill_all
+from torture.processes import Patience, below, command_of, ended, kill_all
 from twofold import run
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
@@ -27,7 +27,7 @@ from twofold.experiments.store import Store
 PLUGIN = str(Path(__file__).parent / "blobs.py")
 METHODS = ("er+slow", "er+gem+slow")
 SEEDS = (142, 152)
-PATIENCE = 600.0  # seconds until a command must have ended
+PATIENCE = 300.0  # seconds until a command must have begun to train, and then have ended
 ATTEMPTS = 3  # to start a cluster
 AFTERWARDS = 30.0  # seconds that Ray's processes may live after their command
 NODE = {
@@ -159,9 +159,9 @@ def _command(folder: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def _until(condition: Callable[[], bool], command: subprocess.Popen[str]) -> bool:
-    end = time.monotonic() + PATIENCE
+    patience = Patience(PATIENCE)
     while not condition():
-        if time.monotonic() > end or command.poll() is not None:
+        if patience.is_over() or command.poll() is not None:
             return False
         time.sleep(0.05)
     return True
@@ -172,11 +172,12 @@ def _training(folder: Path) -> bool:
 
 
 def _said(command: subprocess.Popen[str]) -> str:
-    try:
-        return command.communicate(timeout=PATIENCE)[1]
-    except subprocess.TimeoutExpired:
-        kill_all(below(command.pid))
-        return f"no end after {PATIENCE:.0f} seconds\n{command.communicate()[1]}"
+    patience = Patience(PATIENCE)
+    while not patience.is_over():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return command.communicate(timeout=1)[1]
+    kill_all(below(command.pid))
+    return f"no end after {PATIENCE:.0f} seconds\n{command.communicate()[1]}"
 
 
 def _finish(folder: Path, outcome: Outcome) -> Outcome:

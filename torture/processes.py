@@ -34,11 +34,25 @@ def running(pid: int) -> bool:
         return False
 
 
+class Patience:
+    """Time to wait, in seconds of a quiet machine: a second of a busy one counts for less."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left, self._last = seconds, time.monotonic()
+
+    def is_over(self) -> bool:
+        now = time.monotonic()
+        share = (os.cpu_count() or 1) / max(os.getloadavg()[0], 1.0)  # of a core, per process
+        self._left -= (now - self._last) * min(share, 1.0)
+        self._last = now
+        return self._left < 0
+
+
 def ended(pids: Iterable[int], seconds: float) -> bool:
     """Wait until all have ended, or for some time."""
-    end = time.monotonic() + seconds
+    patience = Patience(seconds)
     while any(map(running, pids)):
-        if time.monotonic() > end:
+        if patience.is_over():
             return False
         time.sleep(0.05)
     return True

@@ -20,11 +20,16 @@ def opened(path: Path, follow: bool = True) -> BufferedReader:
     follow: whether a symbolic link is followed, or refused (Windows always follows it).
     """
     flags = READING | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
-    file = os.fdopen(os.open(path, flags), "rb")
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
+    descriptor = os.open(path, flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a plain file", str(path))
-    return file
+    return os.fdopen(descriptor, "rb")
+
+
+def real(path: Path) -> Path:
+    """Return a path without symbolic links. A loop of links stays as it is."""
+    return Path(os.path.realpath(path))
 
 
 def replace_file(path: Path, *parts: str | bytes | memoryview) -> None:
@@ -43,7 +48,7 @@ def replace_file(path: Path, *parts: str | bytes | memoryview) -> None:
 
 def write_output(path: Path, content: str | bytes) -> None:
     """Write a file that a user has named: whole, or not at all. A link of theirs is followed."""
-    target = path.resolve()
+    target = real(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists() and not target.is_file():  # such as /dev/stdout
         target.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -42,11 +42,13 @@ from twofold.experiments.store import Store, Work, writing
 from twofold.experiments.summary import summarise
 from twofold.how import How
 from twofold.models.view import device_of
-from twofold.options import options, shown
+from twofold.options import Option, between, options, shown
 from twofold.results import Result
+from twofold.settings import LARGEST
 from twofold.text import is_shown
 
 CHECKPOINT_EVERY = 30.0  # seconds
+DONE = Option("", name="done", hint=int, check=between(0, LARGEST))
 ROLES = ("evaluated", "raw")
 
 
@@ -125,7 +127,7 @@ class Watch:
         self._store: Store | None = None
         self._work: Work | None = None
         if out is not None and not self._idle:
-            self._store = Store(out)
+            self._store = Store(options(Place)["out"].value(out))
             self._work = self._claimed(self._store)
             if resume:
                 self._restore(self._read(self._work))
@@ -177,7 +179,7 @@ class Watch:
             done: With `resume`, how many iterations of this task the loop has done before. What
                 was recorded after them is dropped.
         """
-        number = number_of(task, self._names)
+        number, done = number_of(task, self._names), DONE.value(done)
         if self._idle:
             return
         self._check_open()

@@ -96,6 +96,21 @@ def test_a_reader_that_has_seen_enough() -> None:
     assert process.stderr == b""
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_under_the_output(unbuffered: str) -> None:
+    """`twofold list > file`: the error comes at the end, or with a line."""
+    with Path("/dev/full").open("wb") as full:
+        process = subprocess.run(
+            [sys.executable, "-m", "twofold", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            timeout=600,
+        )
+    line = b"twofold: can't write the output: No space left on device\n"
+    assert (process.returncode, process.stderr) == (2, line)
+
+
 def test_sigterm_ends_a_command_with_the_words_of_ctrl_c(monkeypatch, capsys):
     def act(args: object) -> None:
         signal.raise_signal(signal.SIGTERM)

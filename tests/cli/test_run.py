@@ -54,7 +54,7 @@ def configs_of(twofold: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def curves(folder: Path | str) -> dict[str, bytes]:
     """The columns of a run as bytes: equal only if they are so bit by bit, NaNs included."""
-    table = pq.read_table(Path(folder) / "curves.parquet")
+    table = pq.ParquetFile(Path(folder) / "curves.parquet").read()
     return {name: table[name].to_numpy().tobytes() for name in table.column_names}
 
 

@@ -179,3 +179,12 @@ def test_plain_state_is_kept(tmp_path, value):
     assert checkpoints.misfit({"a": [value]}) is None
     checkpoints.write(tmp_path / "file", {"a": [value]})
     assert checkpoints.read(tmp_path / "file") is not None
+
+
+def test_a_checkpoint_of_terabytes_is_refused(tmp_path):
+    """Most of it takes no room on the disk."""
+    with (tmp_path / "checkpoint.pt").open("wb") as file:
+        file.truncate(2**40)
+    refused: list[str] = []
+    assert checkpoints.read(tmp_path / "checkpoint.pt", refused=refused.append) is None
+    assert refused == ["its checkpoint is too large"]

@@ -150,13 +150,15 @@ def test_the_description_of_too_many_columns_is_not_read(store, monkeypatch):
 @pytest.mark.parametrize(
     "name", ["config.json", "summary.json", "curves.parquet", "checksums.json"]
 )
-@pytest.mark.parametrize("kind", ["pipe", "link", "device"])
+@pytest.mark.parametrize("kind", ["pipe", "link", "device", "folder"])
 def test_pipes_and_links_in_a_store_are_not_followed(name, kind, store, tmp_path):
     file = victim(store) / name
     content = file.read_bytes()
     file.unlink()
     if kind == "pipe":
         os.mkfifo(file)
+    elif kind == "folder":
+        file.mkdir()
     elif kind == "device":
         file.symlink_to("/dev/zero")
     else:
@@ -183,6 +185,16 @@ def test_a_run_that_is_a_link_out_of_the_store_is_not_followed(store, tmp_path):
     folder = victim(store)
     shutil.move(folder, tmp_path / "outside")
     folder.symlink_to(tmp_path / "outside")
+    _, out, _ = answer(["runs", "show"], store)
+    assert out.count('"identity"') == 3
+
+
+def test_a_run_that_is_a_loop_of_links_is_left_out(store):
+    folder = victim(store)
+    shutil.rmtree(folder)
+    folder.symlink_to(folder.name)
+    for words in COMMANDS:
+        answer(words, store)
     _, out, _ = answer(["runs", "show"], store)
     assert out.count('"identity"') == 3
 

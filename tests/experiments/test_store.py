@@ -16,6 +16,7 @@ from helpers.runs import curve_run, gap_accuracies
 from twofold import Config, Run, Store, UserError
 from twofold.experiments import files, store, weights
 from twofold.experiments.checksums import DamagedRunError, check
+from twofold.experiments.export import export
 from twofold.options import options
 
 STATE = {"fc.weight": torch.arange(6.0).reshape(2, 3), "fc.bias": torch.zeros(2)}
@@ -182,6 +183,15 @@ def test_weights_of_a_damaged_run_are_not_kept(tmp_path: Path) -> None:
             runs.save(run_with(10))
             (run,) = runs.runs()
             assert list(run.states) == []
+
+
+def test_a_folder_with_a_colon_is_no_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = Store("lr:0.1").save(run_with(90))
+    assert len(Store("lr:0.1").runs()) == 1
+    assert export([place], Path("to:all"))[0] == 1
 
 
 def test_a_run_that_was_removed_stays_away(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from twofold.experiments.tuned import Choice, write_choices
 from twofold.experiments.tuning import Tuning, candidates, read_vary, unreported_seeds
 
 PLUGIN = Path(__file__).parents[1] / "helpers" / "plugin.py"
+MANY = ",".join(map(str, range(1, 301)))
 STUDY = f"""
 title = "Tuned"
 seeds = [1, 2]
@@ -112,10 +113,28 @@ def test_unreported_seeds_are_none_of_the_studys(written: Any) -> None:
         (["--vary", "lr=0.1,1", "--metric", "agv"], "unknown metric 'agv'"),
         (["--vary", "lr=0.1,1", "--validation", "0"], "tuning holds out a share"),
         (["--vary", "gem.gamma=0,1", "--together"], "options of a component are chosen per method"),
+        (["--vary", "lr=0.1,1", "--shard", "1/2"], "a choice needs all runs: leave --shard out"),
+        (["--vary", "lr=0.1,1", "--within", "1h"], "a choice needs all runs: leave --within out"),
+        (
+            [*("--vary", f"lr={MANY}"), *("--vary", f"batch_size={MANY}")],
+            "runs, and a tuning has at most 10,000: name fewer values",
+        ),
     ],
 )
 def test_a_mistake_is_answered_in_one_line(words, why, twofold: Command, written: Any) -> None:
     assert why in one_line(twofold("study", "tune", written(STUDY), *words).err)
+
+
+def test_a_file_that_cannot_be_written_is_told_in_one_line(
+    written: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    file = Path(written(STUDY))
+    with pytest.raises(UserError, match=r"can't write to .*: Operation not permitted"):
+        write_choices(file, [], "twofold study tune")
 
 
 def test_a_papers_study_is_not_written_into(twofold: Command) -> None:

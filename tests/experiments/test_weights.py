@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from torch import nn
 import twofold
 from twofold import Run, Store, UserError
 from twofold.experiments import weights
+from twofold.experiments.start import Start
+from twofold.models.flat import load_weights
 
 
 def network() -> nn.Module:
@@ -71,6 +74,60 @@ def test_so_are_no_file_and_a_folder(tmp_path: Path) -> None:
         weights.read(tmp_path / "none")
     with pytest.raises(UserError, match="is not a file of weights"):
         weights.read(tmp_path)
+
+
+def test_a_file_of_terabytes_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(UserError, match="file is larger than 17,179,869,184 bytes"):
+        weights.read(tmp_path / "file")
+
+
+@pytest.mark.parametrize("kind", ["damaged", "link", "pipe"])
+def test_a_run_to_start_from_holds_its_own_weights(kind: str, tmp_path: Path) -> None:
+    folder = Store(tmp_path / "runs").save(mnist_run(end=network().state_dict()))
+    file = folder / "weights" / "end.safetensors"
+    assert Start.read(folder).digest == weights.digest(network().state_dict())
+    content = bytearray(file.read_bytes())
+    file.unlink()
+    if kind == "damaged":
+        content[-1] ^= 1
+        file.write_bytes(content)
+    elif kind == "link":
+        (tmp_path / "outside").write_bytes(content)
+        file.symlink_to(tmp_path / "outside")
+    else:
+        os.mkfifo(file)
+    with pytest.raises(UserError, match=r"end\.safetensors (is|has)"):
+        Start.read(folder)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "nested"])
+def test_odd_checksums_are_answered_at_once(kind: str, tmp_path: Path) -> None:
+    folder = Store(tmp_path / "runs").save(mnist_run(end=network().state_dict()))
+    run = Run.load(folder)
+    (folder / "checksums.json").unlink()
+    if kind == "pipe":
+        os.mkfifo(folder / "checksums.json")
+    else:
+        (folder / "checksums.json").write_text("[" * 100_000)
+    with pytest.raises(UserError, match=r"end\.safetensors has no checksum"):
+        run.weights()
+
+
+ODD: dict[str, torch.Tensor] = {
+    "sparse": torch.zeros(3, 8).to_sparse(),
+    "meta": torch.zeros(3, 8, device="meta"),
+    "complex": torch.zeros(3, 8, dtype=torch.complex64),
+    "flags": torch.zeros(3, 8, dtype=torch.bool),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_odd_tensors_to_start_from_are_refused(kind: str) -> None:
+    state = {"weight": ODD[kind], "bias": torch.zeros(3)}
+    with pytest.raises(UserError, match="'weight' is"):
+        load_weights(nn.Linear(8, 3), Start.read(state).weights() or {})
 
 
 def test_a_state_of_more_than_tensors_is_refused(tmp_path: Path) -> None:

@@ -97,6 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with _stoppable():
             args = _parser().parse_args(argv)
             code: int | None = args.act(args)
+            print(end="", flush=True)  # a full disk is noticed here, and not after the answer
     except UserError as error:
         message = "\n".join(map(inert, str(error).split("\n")))
         print(f"twofold: {message}", file=sys.stderr)
@@ -105,11 +106,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("; ".join(["twofold: stopped", *getattr(stop, "__notes__", [])]), file=sys.stderr)
         return 143 if isinstance(stop, _Terminated) else 130
     except BrokenPipeError:  # such as `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 1
     except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
+        if error.errno == errno.ENAMETOOLONG:
+            print("twofold: the name of a file or folder is too long", file=sys.stderr)
+        elif error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            print(f"twofold: can't write the output: {error.strerror}", file=sys.stderr)
+            _drop_output()
+        else:
             raise
-        print("twofold: the name of a file or folder is too long", file=sys.stderr)
         return 2
     return code or 0
+
+
+def _drop_output() -> None:
+    """Let what was not written go, so that the end of the process does not try it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

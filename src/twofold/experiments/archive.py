@@ -323,7 +323,7 @@ def _write_curves(file: Path, entries: list[Entry]) -> dict[str, str]:
     schema = pa.schema([(RUN, pa.string()), *((name, types[name]) for name in names)])
     digests = {}
     with pq.ParquetWriter(
-        file,
+        file.absolute(),  # pyarrow takes `lr:0.1/...` for an address
         schema.with_metadata({NAMES: json.dumps([entry.name for entry in entries])}),
         compression="zstd",
         compression_level=15,  # 22 takes three times as long to save 3%

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from twofold.plainfiles import opened, replace_file
 
 FORMAT = 5
 DIGEST = 32  # bytes
+LARGEST = 2**34
 ARRAY = "numpy array"  # marks an array, which is stored as the tensor that shares its memory
 HELD = (torch.Tensor, np.generic, type(None), bool, int, float, str, bytes)
 Array = NDArray[Any]
@@ -67,9 +69,13 @@ def read(
 
 def _read(path: Path, device: torch.device | str, run: str) -> dict[str, Any]:
     with opened(path, follow=False) as file:
-        digest, content = file.read(DIGEST), file.read()
-    if hashlib.sha256(content).digest() != digest:
-        raise _RefusedError("is damaged")
+        if os.fstat(file.fileno()).st_size > LARGEST:
+            raise _RefusedError("is too large")
+        digest = file.read(DIGEST)
+        if hashlib.file_digest(file, "sha256").digest() != digest:
+            raise _RefusedError("is damaged")
+        file.seek(DIGEST)
+        content = file.read()
     stored = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
     if stored["format"] != FORMAT:
         raise _RefusedError("is of a different version of twofold")

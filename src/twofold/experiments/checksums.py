@@ -21,11 +21,11 @@ from twofold.experiments.plain import (
     write_json,
 )
 from twofold.experiments.reader import CONFIG, SUMMARY
+from twofold.experiments.weights import LARGEST as LARGEST_WEIGHTS
 from twofold.experiments.weights import written
 
 FILES = (CONFIG, SUMMARY, CURVES)
 LIMITS = {CONFIG: LARGEST_JSON, SUMMARY: LARGEST_JSON, CURVES: LARGEST}  # bytes
-LARGEST_WEIGHTS = 2**34
 
 
 class DamagedRunError(Exception):

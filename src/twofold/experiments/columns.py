@@ -24,6 +24,7 @@ OBJECT = 120  # bytes of an array besides its numbers
 COLUMNS = 20_000
 FOOTER = 8 * 2**20  # bytes that describe the columns: each takes 25 times as much memory
 KINDS = {f"{of}{kind}" for of in ("", "raw_") for kind in ("accuracy", "lowest")}
+NUMPY = {pa.from_numpy_dtype(kind): np.dtype(kind) for kind in "bBhHiIqQefd"}  # of all numbers
 RUN = "run"  # the column of an archive that tells other programs whose curves they are
 
 
@@ -119,7 +120,7 @@ def as_columns(table: pa.Table) -> dict[str, Array]:
 
 def _array(column: pa.ChunkedArray) -> Array:
     """Return the numbers of a column. `to_numpy` would import pandas, which takes half a second."""
-    kind = np.dtype(column.type.to_pandas_dtype())
+    kind = NUMPY[column.type]
     parts = [
         np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * kind.itemsize)
         for chunk in column.chunks

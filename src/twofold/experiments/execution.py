@@ -159,7 +159,9 @@ class WeightKeeper:
     def kept(self) -> dict[str, State]:
         """Return all weights that a run keeps, by name."""
         if self._folder is not None:
-            self._kept = {name: weights.read(file) for name, file in self._files().items()}
+            self._kept = {
+                name: weights.read(file, follow=False) for name, file in self._files().items()
+            }
         return self._kept
 
     def _files(self) -> dict[str, Path]:

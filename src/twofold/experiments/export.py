@@ -13,6 +13,7 @@ from twofold.experiments.columns import read_parquet
 from twofold.experiments.config import Config
 from twofold.experiments.plain import read_json
 from twofold.experiments.reader import CONFIG, SUMMARY, is_older
+from twofold.plainfiles import real
 
 
 def export(places: Sequence[Path], to: Path) -> tuple[int, int]:
@@ -20,7 +21,7 @@ def export(places: Sequence[Path], to: Path) -> tuple[int, int]:
 
     places: folders of runs, or the runs of an archive: its folder and the name of the run.
     """
-    if any(to.resolve() == place.parent.resolve() for place in places):
+    if any(real(to) == real(place.parent) for place in places):
         raise UserError(f"{to} is where the runs are: export them to a different folder")
     if read_mark(to) is not None and not is_archive(to):
         raise UserError(f"{to} is a run store and not an archive: export to a different folder")

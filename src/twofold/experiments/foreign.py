@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -127,16 +128,35 @@ def is_state(state: Any, tests: int) -> bool:
     known = isinstance(state, dict) and all(
         name in state and isinstance(state[name], kind) for name, kind in STATE.items()
     )
-    if not known or not 0 <= state["task"] <= tests or not _are_ends(state["ends"]):
+    if not known or not 0 <= state["task"] <= tests or isinstance(state["n"], bool):
         return False
-    rows = 0 if state["curves"] is None else rows_of(state["curves"])
+    curves = state["curves"]
+    if curves is not None and (rows_of(curves) < 0 or not _are_of(curves, tests)):
+        return False
+    learned = [] if curves is None else curves["task"].tolist()
+    ended = state["task"] - (not state["ended"])
     return bool(
-        0 <= state["n"] <= rows
-        and (not rows or state["task"] == state["curves"]["task"].max())
+        state["n"] == learned.count(state["task"])  # none right after a switch
+        and [*learned, state["task"]] == sorted([*learned, state["task"]])
+        and _are_ends(state["ends"].get("evaluated"), ended)
+        and _are_ends(state["ends"].get("raw"), ended if state["raw"] else 0)
         and all(0 <= state[name] < math.inf for name in ("elapsed", "evaluation"))
     )
 
 
-def _are_ends(ends: dict[str, Any]) -> bool:
-    rows = [row for role in ("evaluated", "raw") for row in ends.get(role, [None])]
-    return all(isinstance(row, list) and all(isinstance(x, float) for x in row) for row in rows)
+def _are_of(curves: Mapping[Any, Any], tests: int) -> bool:
+    """Tell whether all columns have names, and none is of a further test set."""
+    if not all(isinstance(name, str) for name in curves):
+        return False
+    numbers = [match[1] for name in curves if (match := re.fullmatch(r".*accuracy_(\d+)", name))]
+    return all(1 <= int(number) <= tests for number in numbers)
+
+
+def _are_ends(rows: Any, tasks: int) -> bool:
+    """Tell whether these are finite values after each of the tasks that have ended."""
+    return (
+        isinstance(rows, list)
+        and len(rows) == tasks
+        and all(isinstance(row, list) and len(row) == k for k, row in enumerate(rows, 1))
+        and all(isinstance(value, float) and math.isfinite(value) for row in rows for value in row)
+    )

@@ -24,6 +24,7 @@ from twofold.experiments.plain import read_json
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
 from twofold.experiments.weights import written
+from twofold.plainfiles import real
 from twofold.text import counted
 
 # Entries of a summary that tell where and how a run was trained, and so may differ.
@@ -73,7 +74,7 @@ def merge(sources: Sequence[Path | str], out: Path | str) -> Merged:
 def _source(place: Path, out: Path) -> Store:
     if not place.is_dir():
         raise UserError(f"there is no folder {place}")
-    if place.resolve() == out.resolve():
+    if real(place) == real(out):
         raise UserError(f"{place} is the store to merge into: name the others only")
     store = Store(place)
     if read_mark(place) is None and not store.folders():

@@ -211,7 +211,8 @@ class Run:
         """Write the run's files into a folder. `Store.save` does this safely."""
         write_json(folder / CONFIG, dataclasses.asdict(self.config))
         write_json(folder / SUMMARY, self.summary)
-        pq.write_table(pa.table(dict(self.columns)), folder / CURVES, compression="zstd")
+        file = (folder / CURVES).absolute()  # pyarrow takes `lr:0.1/...` for an address
+        pq.write_table(pa.table(dict(self.columns)), file, compression="zstd")
         write_all(folder, self.states)
 
     @classmethod

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from twofold.errors import UserError
 from twofold.experiments import weights
+from twofold.experiments.archive import CHECKSUMS
+from twofold.experiments.weights import StoredWeights
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,7 @@ class Start:
         if source is None or source == "":
             return cls()
         if isinstance(source, str | Path):
-            file = weights.file_of(Path(source))
-            return cls(str(source), weights.digest(weights.read(file)))
+            return cls(str(source), weights.digest(_stored(Path(source))))
         state = _state(source)
         digest = weights.digest(state)
         cls._known[digest] = state
@@ -43,16 +45,26 @@ class Start:
             if self.digest not in self._known:
                 raise UserError("the weights to start from are not in this process")
             return self._known[self.digest]
-        state = weights.read(weights.file_of(Path(self.name)))
+        state = _stored(Path(self.name))
         if weights.digest(state) != self.digest:
             raise UserError(f"the weights of {self.name} have changed since the run was configured")
         return state
+
+
+def _stored(source: Path) -> dict[str, Tensor]:
+    """Read the weights of a file, or of a run, which are compared with their checksum."""
+    file = weights.file_of(source)
+    return weights.read(file) if file == source else StoredWeights(source, CHECKSUMS)[file.stem]
 
 
 def _state(source: Any) -> dict[str, Tensor]:
     if isinstance(source, nn.Module):
         source = source.state_dict()
     if isinstance(source, dict) and all(isinstance(value, Tensor) for value in source.values()):
+        for name, value in source.items():
+            if value.is_meta or value.layout != torch.strided:
+                kind = "on the meta device" if value.is_meta else "sparse"
+                raise UserError(f"weights to start from are plain tensors, and {name!r} is {kind}")
         # Copies: the network may be trained further before the run begins.
         return {name: value.detach().cpu().clone() for name, value in source.items()}
     if hasattr(source, "weights"):

@@ -44,7 +44,7 @@ from twofold.experiments.several import Runs
 from twofold.experiments.weights import FOLDER as WEIGHTS
 from twofold.experiments.weights import holds, written
 from twofold.locks import try_lock
-from twofold.plainfiles import replace_file
+from twofold.plainfiles import real, replace_file
 from twofold.text import inert
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ class Store:
 
     def _is_inside(self, place: Path) -> bool:
         """Tell whether this is a folder of the store: a link that leads out is not followed."""
-        if place.is_symlink() and self.folder.resolve() not in place.resolve().parents:
+        if place.is_symlink() and real(self.folder) not in real(place).parents:
             return False
         return place.is_dir()
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from twofold.component import plain
 from twofold.errors import UserError
+from twofold.experiments.files import writing
 from twofold.plainfiles import replace_file
 
 HEAD = "# Written by `"
@@ -77,7 +78,8 @@ def write_choices(file: Path, choices: Iterable[Choice], command: str) -> None:
     """Put the choices at the end of a study's file, in place of those of an earlier tuning."""
     kept = file.read_text("utf-8").partition(f"\n{HEAD}")[0].rstrip()
     parts = "\n".join(choice.toml() for choice in choices)
-    replace_file(file, f"{kept}\n\n{HEAD}{command}`; a new tuning replaces it.\n{parts}")
+    with writing(file):
+        replace_file(file, f"{kept}\n\n{HEAD}{command}`; a new tuning replaces it.\n{parts}")
 
 
 def _value(value: Any) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from twofold.experiments.config import Config, configure
 from twofold.experiments.digests import with_data
 from twofold.experiments.options import Request
 from twofold.experiments.running import as_path, run_all
-from twofold.experiments.studies import Point, Study
+from twofold.experiments.studies import MOST_RUNS, Point, Study
 from twofold.experiments.tuned import Choice
 from twofold.method import Method, Written
 from twofold.options import Option, options
@@ -85,6 +86,7 @@ def candidates(study: Study, tuning: Tuning) -> dict[Place, list[Candidate]]:
     for name in (name.partition(".")[0] for name in tuning.vary if "." in name):
         if name not in parts:
             raise unknown("component of the study", name, parts)
+    _check_count(study, tuning)
     places: dict[Place, dict[str, Candidate]] = {}
     for point in study.points:
         config = point.config
@@ -98,10 +100,23 @@ def candidates(study: Study, tuning: Tuning) -> dict[Place, list[Candidate]]:
     return {place: list(found.values()) for place, found in places.items() if len(found) > 1}
 
 
+def _check_count(study: Study, tuning: Tuning) -> None:
+    """Refuse more runs than a study may have, before any of them is configured."""
+    sizes = (
+        [len(values) for values in _axes(_method(point), tuning.vary).values()]
+        for point in study.points
+    )
+    runs = len(tuning.seeds) * sum(map(math.prod, sizes))
+    if runs > MOST_RUNS:
+        raise UserError(
+            f"these are {runs:,} runs, and a tuning has at most {MOST_RUNS:,}: name fewer values"
+        )
+
+
 def _combinations(point: Point, vary: Mapping[str, Sequence[Any]]) -> Iterator[Options]:
     """Yield the options of each combination; a component's options become part of the method."""
     method = _method(point)
-    axes = {name: values for name, values in vary.items() if _applies(method, name)}
+    axes = _axes(method, vary)
     for values in itertools.product(*axes.values()):
         changed, use = method, {}
         for name, value in zip(axes, values, strict=True):
@@ -115,6 +130,10 @@ def _combinations(point: Point, vary: Mapping[str, Sequence[Any]]) -> Iterator[O
 
 def _method(point: Point) -> Method:
     return Method.parse(point.options["method"])
+
+
+def _axes(method: Method, vary: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    return {name: values for name, values in vary.items() if _applies(method, name)}
 
 
 def _applies(method: Method, name: str) -> bool:
@@ -152,6 +171,9 @@ def _configs(point: Point, use: Options, tuning: Tuning) -> Iterator[Config]:
 
 def tune(study: Study, tuning: Tuning, **work: Any) -> list[Choice]:
     """Train all candidates of a study, and return the choice at each place."""
+    for name in ("shard", "within"):
+        if work.get(name) is not None:
+            raise UserError(f"a choice needs all runs: leave --{name} out")
     places = candidates(study, tuning)
     if not places:
         raise UserError("nothing to tune: no method of the study has two values to choose from")

@@ -6,7 +6,7 @@ A run's folder may hold `weights/end.safetensors`, or a file per task: `weights/
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,11 +20,13 @@ from torch import Tensor
 from twofold.choices import Kept
 from twofold.errors import UserError
 from twofold.experiments import files
-from twofold.plainfiles import replace_file
+from twofold.experiments.plain import WrongContentError, read_json
+from twofold.plainfiles import opened, replace_file
 
 State = dict[str, Tensor]  # a network's parameters and buffers by name
 
 FOLDER, SUFFIX = "weights", ".safetensors"
+LARGEST = 2**34  # bytes of a file
 END, TRAINED = "end", "-trained"
 
 
@@ -46,12 +48,20 @@ def write(path: Path, module_state: Mapping[str, Any]) -> None:
     replace_file(path, save(plain, {"format": "pt"}))
 
 
-def read(path: Path) -> State:
-    """Read a state dict, onto the CPU."""
+def read(path: Path, follow: bool = True) -> State:
+    """Read a state dict, onto the CPU.
+
+    follow: whether a symbolic link is followed.
+    """
     try:
         if path.exists() and not path.is_file():
             raise UserError(f"{path} is not a file of weights (safetensors)")
-        return load(path.read_bytes())
+        with opened(path, follow) as file:
+            if os.fstat(file.fileno()).st_size > LARGEST:
+                raise UserError(f"{path} is larger than {LARGEST:,} bytes")
+            return load(file.read())
+    except MemoryError:
+        raise UserError(f"the weights {path} do not fit into memory") from None
     except OSError as error:
         raise UserError(f"can't read the weights {path}: {error.strerror or error}") from None
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
@@ -126,12 +136,10 @@ class StoredWeights(Mapping[str, State]):
         if path.is_symlink() or path.parent.is_symlink():
             raise UserError(f"{path} is a symbolic link, which is not followed")
         try:
-            sums = json.loads((self._folder / self._checksums).read_text())
+            sums = read_json(self._folder / self._checksums)
             if sums[f"{FOLDER}/{path.name}"] != files.digest(path):
                 raise UserError(f"{path} is damaged")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            if isinstance(error, UserError):
-                raise
+        except (OSError, WrongContentError, LookupError, TypeError):
             raise UserError(f"{path} has no checksum: it is not part of this run") from None
         return read(path)
 

@@ -164,6 +164,11 @@ def load_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:
                 f"weights of a different network: {name!r} has shape "
                 f"{list(state[name].shape)}, and here {list(tensors[name].shape)}"
             )
+        if tensors[name].is_floating_point() != state[name].is_floating_point():
+            raise UserError(
+                f"weights of a different network: {name!r} is {state[name].dtype}, and here "
+                f"{tensors[name].dtype}"
+            )
     module.load_state_dict(dict(state))
 
 

@@ -117,7 +117,7 @@ def test_min_and_avg_over_gamma_with_plain_er_as_a_band():
         assert points(axes) == {
             curve[f"γ = {gamma}"]: {gamma: pytest.approx(pair)} for gamma, pair in numbers.items()
         }
-        box = axes.patches[0].get_bbox()
+        box = axes.patches[0].get_extents().transformed(axes.transData.inverted())
         mean, error = band[name]
         assert (box.y0, box.y1) == pytest.approx((mean - error, mean + error))
     assert "the paper's values" not in note(figure)  # which is not of shortened runs
