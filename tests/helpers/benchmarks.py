@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ def domain_benchmark(tasks: int = 3, norm: bool = False, examples: int = 60) -> 
 
 def dense_benchmark(tasks: int = 3, examples: int = 60) -> Benchmark:
     """Class-incremental, with a network of linear layers, most of them wider than a batch."""
-    network = lambda: mlp(3 * tasks, 3 * 8 * 8, 40)  # noqa: E731
+    network = functools.partial(mlp, 3 * tasks, 3 * 8 * 8, 40)
     return dataclasses.replace(class_benchmark(tasks, False, examples), model=network)
 
 

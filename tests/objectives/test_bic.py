@@ -272,7 +272,7 @@ def test_bic_refuses_a_memory_that_cannot_be_split():
 
 
 def test_bic_refuses_a_batch_larger_than_what_it_trains_on():
-    """Of 60 examples per task, 6 validate; a batch of 60 can't be had from the other 54."""
+    """6 of the 60 examples of a task validate, so the other 54 make no batch of 60."""
     with pytest.raises(UserError, match="batch size"):
         trained(Bic(), batch_size=60, memory_per_class=20)
 
