@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers.commandline import Command, wrong
+from helpers.runs import example_run
 
 from twofold.errors import UserError
 from twofold.experiments import estimate
 from twofold.experiments.config import Config, configure
-from twofold.experiments.estimate import Speed
+from twofold.experiments.estimate import Estimator, Speed
 from twofold.experiments.plans import Plan, fit, seconds_of
+from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
+from twofold.experiments.summary import hardware
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +37,14 @@ def configs(**options: object) -> list[Config]:
 
 def planned(tmp_path: Path, within: str, runs: list[Config] | None = None) -> Plan:
     return fit(runs or configs(), within, 2, Store(tmp_path), None)[-1]
+
+
+def taken(config: Config, seconds: float, **where: object) -> Run:
+    """A finished run that took some seconds, here or elsewhere."""
+    times = {"training": 0.25 * seconds, "evaluation": 0.75 * seconds}
+    accuracies = [[90.0, 90.0, 90.0], [np.nan, 90.0, 90.0], [np.nan, np.nan, 90.0]]
+    kind = {**hardware("cpu"), **where}
+    return example_run(config, accuracies, seconds=times, made_with=kind, unsolved=0)
 
 
 def test_the_protocol_stays_where_it_fits(tmp_path: Path) -> None:
@@ -74,6 +87,41 @@ def test_runs_that_are_there_take_no_time(tmp_path: Path) -> None:
     (tmp_path / first.folder_name() / "summary.json").write_text("{}")
     protocol = planned(tmp_path, "10h")
     assert protocol.seconds < 8 * 6 * (1000 + 10) / 2
+
+
+@pytest.mark.parametrize(
+    ("where", "times"), [({}, 3.0), ({"processor": "a different one"}, 1.0), ({"cores": 1000}, 1.0)]
+)
+def test_estimates_learn_from_what_finished_runs_took(
+    where: dict[str, object], times: float, tmp_path: Path
+) -> None:
+    """Seconds three times the estimate's, on a kind of machine that is this one or not."""
+    first = configs()[0]
+    Store(tmp_path).save(taken(first, 3 * 6 * (1000 + 10), **where))
+    left = 7 * 6 * (1000 + 10) / 2
+    assert planned(tmp_path, "100h").seconds == pytest.approx(times * left)
+
+
+def test_a_method_is_corrected_by_its_own_runs() -> None:
+    """The median of er's runs is for er; er+gem was slower."""
+    er, gem = configs()[:4], configs()[4:]
+    alone = Estimator().seconds(er[0])
+    ratios = [(er[0], 2.0), (er[1], 100.0), (er[2], 2.5), (gem[0], 7.0)]
+    finished = [taken(config, ratio * alone) for config, ratio in ratios]
+    estimator = Estimator(finished=finished)
+    assert estimator.seconds(er[3]) == pytest.approx(2.5 * alone)
+    assert estimator.seconds(gem[3]) == pytest.approx(7.0 * alone)
+    other = configure("rotated-mnist", "joint", iterations=1000)
+    assert estimator.seconds(other) == pytest.approx((2.5 + 7.0) / 2 * Estimator().seconds(other))
+
+
+def test_the_newest_runs_are_read_and_damaged_ones_are_not(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    folders = [store.save(taken(config, 1.0)) for config in configs()[:4]]
+    for age, folder in enumerate(folders):
+        os.utime(folder, (1000 - age, 1000 - age))
+    (folders[0] / "summary.json").write_text("{")
+    assert [run.config.seed for run in store.newest(3)] == [3, 2]
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,17 @@ def test_the_time_left_follows_from_what_was_trained(clock: dict[str, float]) ->
     assert last == "er seed 1: MIN 80.0  AVG 90.0  (2 of 5 done, about 2 min left)"
 
 
+def test_a_longer_run_has_more_time_left(clock: dict[str, float]) -> None:
+    """A run that costs 1 has taken a minute, so the one that costs 9 takes nine."""
+    configs = [configure("rotated-mnist", method) for method in ("er", "er+gem")]
+    with Display(configs, Console(file=io.StringIO()), [1.0, 9.0]) as display:
+        display.started(0)
+        display.progressed(0, Progress(1, 0, 100, 0.5))
+        clock["now"] = 60.0
+        display.finished(0, Finished("trained", SUMMARY, Path("trained")))
+        assert display.seconds_left() == pytest.approx(9 * 60)
+
+
 def test_a_terminal_shows_the_same(clock: dict[str, float]) -> None:
     out = io.StringIO()
     configs = [configure("rotated-mnist", "er", seed=seed) for seed in range(2)]

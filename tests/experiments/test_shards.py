@@ -20,9 +20,9 @@ import twofold
 from twofold import Recipe, Routine, Store, UserError
 from twofold.cli import main
 from twofold.experiments import studies
-from twofold.experiments.estimate import Estimator
+from twofold.experiments.estimate import COST, Estimator
 from twofold.experiments.merging import merge
-from twofold.experiments.shards import COST, _dealt, divided, part_of
+from twofold.experiments.shards import _dealt, divided, part_of
 
 BLOBS = Path(__file__).parents[2] / "torture" / "blobs.py"
 SCRIPT = BLOBS.parents[1] / "examples" / "shards.slurm"

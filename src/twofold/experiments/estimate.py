@@ -4,18 +4,23 @@ Components state their loads: forward and backward passes, and images in evaluat
 both is measured for about a second on random images. What the loop takes beside each pass, such as
 drawing a batch and writing curves, is measured with a tiny network, since it decides the time of
 small ones. A command also has to start. Augmentation and GEM's quadratic program are left out.
+
+What is left out, and other programs on the machine, show in the times of finished runs: estimates
+are corrected by them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,12 +29,15 @@ from twofold.benchmarks import Benchmark, Recipe
 from twofold.benchmarks.base import Sizes
 from twofold.choices import Precision
 from twofold.cost import Load
+from twofold.errors import UserError
 from twofold.evaluation.predictors import chunk_size
 from twofold.experiments.archive import identity_of
 from twofold.experiments.config import Config
 from twofold.experiments.digests import with_data
 from twofold.experiments.execution import one_thread
+from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
+from twofold.experiments.summary import hardware
 from twofold.gradients import objective_gradient
 from twofold.memories.reading import memory_of
 from twofold.method import Method
@@ -56,6 +64,8 @@ NO_BF16 = (
 )
 NOTICEABLE = 1.05  # a slowdown; less is noise
 TIMED = 0.3  # the least number of seconds of each measurement
+REPEATED = 3  # the least number of times: one alone may be disturbed
+NEWEST = 50  # finished runs that correct estimates: before, the machine may have been busier
 LOOP = 50  # iterations per task with which the loop is timed
 
 
@@ -148,6 +158,11 @@ class Speed:
         )
 
 
+# In evaluated images, and so the same on every machine: an image in training is passed forwards
+# once and backwards, which takes twice as long.
+COST = Speed(a_pass=0.0, image=3.0, evaluated=1.0)
+
+
 def calibrate(
     net: FlatModel, image: tuple[int, ...], precision: Precision = "fp32", tokens: bool = False
 ) -> Speed:
@@ -221,7 +236,7 @@ def _seconds(act: Callable[[Tensor], None], x: Tensor) -> float:
     """Return the shortest of several times, on this thread's own clock: the machine may be busy."""
     act(x)  # the first call takes longer
     times: list[float] = []
-    while sum(times) < TIMED:
+    while sum(times) < TIMED or len(times) < REPEATED:
         start = time.thread_time()
         act(x)
         times.append(time.thread_time() - start)
@@ -232,10 +247,17 @@ class Estimator:
     """Estimates of the seconds of runs on one core; a network is timed when first needed.
 
     speed: a fixed speed of all networks instead, for estimates that every machine agrees on.
+    finished: runs by which to correct estimates, if this kind of machine has trained them.
     """
 
-    def __init__(self, data: Path | None = None, speed: Speed | None = None) -> None:
+    def __init__(
+        self,
+        data: Path | None = None,
+        speed: Speed | None = None,
+        finished: Iterable[Run] = (),
+    ) -> None:
         self._data, self._fixed = data, speed
+        self._finished = [run for run in finished if _is_comparable(run)]
         self._speeds: dict[tuple[str, str], tuple[Sizes, bool, Speed]] = {}
         self._seconds: dict[str, float] = {}
 
@@ -243,9 +265,20 @@ class Estimator:
         # The seed and the learning rate do not change the time, so a grid needs few estimates.
         key = repr(dataclasses.replace(config, seed=0, lr=1.0))
         if key not in self._seconds:
-            sizes, batch_norm, speed = self._speed(config)
-            self._seconds[key] = speed.seconds(load_of(config, sizes, batch_norm))
+            self._seconds[key] = self._counted(config) * self._correction(config)
         return self._seconds[key]
+
+    def _counted(self, config: Config) -> float:
+        """Return the seconds that follow from the load and the speed."""
+        sizes, batch_norm, speed = self._speed(config)
+        return speed.seconds(load_of(config, sizes, batch_norm))
+
+    def _correction(self, config: Config) -> float:
+        """Return how many times longer finished runs took, those of the method if there are any."""
+        runs = [run for run in self._finished if run.config.benchmark == config.benchmark]
+        alike = [run for run in runs if run.config.method == config.method] or runs
+        ratios = [_seconds_of(run) / self._counted(run.config) for run in alike]
+        return statistics.median(ratios) if ratios else 1.0
 
     def _speed(self, config: Config) -> tuple[Sizes, bool, Speed]:
         name, precision = config.benchmark, config.eval_precision
@@ -261,6 +294,32 @@ class Estimator:
         exact = dataclasses.replace(config, eval_precision="fp32")
         seconds, fp32 = (self._speed(each)[2].evaluated for each in (config, exact))
         return seconds / fp32
+
+
+def _is_comparable(run: Run) -> bool:
+    """Tell whether a processor of this kind has trained a run whose load is known."""
+    if run.config.own or run.config.device != "cpu" or not _seconds_of(run):
+        return False
+    try:
+        run.config.make_components()
+    except UserError:  # a plugin's, which is not imported now
+        return False
+    kind: dict[str, Any] = run.summary.get("made_with", {})
+    return hardware("cpu").items() <= kind.items()
+
+
+def _seconds_of(run: Run) -> float:
+    seconds: dict[str, float] = run.summary.get("seconds", {})
+    return sum(seconds.values())
+
+
+def relative_costs(configs: Sequence[Config], data: Path | None) -> list[float]:
+    """Return what each run costs beside the others, without timing anything.
+
+    All runs on a user's own tensors count as equal.
+    """
+    estimator = Estimator(data, COST)
+    return [1.0 if config.own else estimator.seconds(config) for config in configs]
 
 
 def slow_precision(configs: Iterable[Config], data: Path | None) -> list[str]:
@@ -285,7 +344,7 @@ def slow_precision(configs: Iterable[Config], data: Path | None) -> list[str]:
 def seconds_left(configs: Sequence[Config], store: Store, data: Path | None) -> list[float | None]:
     """Return the seconds of each run on one core; None for those that are in the store."""
     identities = {identity_of(folder.name) for folder in store.folders()}
-    estimator = Estimator(data)
+    estimator = Estimator(data, finished=store.newest(NEWEST))
 
     def done(config: Config) -> bool:
         if config.identity() not in identities:

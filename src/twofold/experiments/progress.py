@@ -33,6 +33,7 @@ class Display:
 
     It keeps the folders of runs that finish, and the reasons of those that fail.
 
+    costs: of the runs relative to each other, by which the time left is divided.
     json: print each summary on stdout, a line per run.
     also: called with the folder of each run that finishes without having been watched by sinks.
     """
@@ -41,10 +42,12 @@ class Display:
         self,
         configs: Sequence[Config],
         console: Console,
+        costs: Sequence[float] | None = None,
         json: bool = False,
         also: Callable[[Path], None] = lambda folder: None,
     ) -> None:
         self._configs = configs
+        self._costs = costs or [1.0] * len(configs)
         self._names = [escape(name) for name in run_names(configs)]
         self._console, self._json, self._also = console, json, also
         self._lines = not (console.is_terminal or console.is_jupyter)
@@ -53,9 +56,9 @@ class Display:
         self._spoken: dict[int, float] = {}
         self._busy: set[int] = set()
         self._shares: dict[int, float] = {}  # of each run that has been trained so far
-        self._done = self._there = 0
+        self._done, self._there = 0, 0.0
         self._since: float | None = None  # the time of the first sign of training
-        self._before = 0.0  # runs that were trained until then, or by an earlier command
+        self._before = 0.0  # the cost of what was trained until then, or by an earlier command
         self.folders: dict[int, Path] = {}
         self.failures: dict[int, str] = {}
         self._progress = Progress(
@@ -105,7 +108,7 @@ class Display:
         if not finished.watched:
             self._also(finished.folder)
         if finished.state == "there":
-            self._there += 1
+            self._there += self._costs[index]
         else:
             self._advanced(index, 1.0)
         remark = "  (was there already)" if finished.state == "there" else ""
@@ -150,7 +153,7 @@ class Display:
         if self._since is None:
             self._since = time.monotonic()  # what workers need to start does not come again
         if first or (index not in self._shares and share < 1):  # it may continue a checkpoint
-            self._before += share
+            self._before += share * self._costs[index]
         self._shares[index] = share
 
     def _ended(self, index: int) -> None:
@@ -181,8 +184,8 @@ class Display:
         if self._since is None:
             return None
         passed = time.monotonic() - self._since
-        trained = sum(self._shares.values()) - self._there
-        rest, own = len(self._configs) - self._there - trained, trained - self._before
+        trained = sum(self._costs[k] * share for k, share in self._shares.items()) - self._there
+        rest, own = sum(self._costs) - self._there - trained, trained - self._before
         return passed * rest / own if passed > SETTLED and own > 0 and rest > 0 else None
 
     def _show(self, at_once: bool = False) -> None:

@@ -18,6 +18,7 @@ from twofold.errors import UserError
 from twofold.experiments.config import Config, configure
 from twofold.experiments.digests import unknown_reasons, with_data
 from twofold.experiments.engine import Engine, InlineEngine, sparsely
+from twofold.experiments.estimate import relative_costs
 from twofold.experiments.execution import NOBODY, execute, run_when_free
 from twofold.experiments.live import Live
 from twofold.experiments.local import LocalEngine
@@ -105,7 +106,8 @@ def run_all(runs: str | Study | Config | Iterable[Config | Study], **given: Any)
     engine = engine_of(work, configs, live)
     _remark(configs)
     store.prepare()
-    with _display(configs, work, live, work.json) as display:
+    costs = None if any(map(_is_of_unknown_size, configs)) else relative_costs(configs, data)
+    with _display(configs, work, live, costs, work.json) as display:
         engine.run(configs, store, data, display)
     complete = [Run.load(folder) for _, folder in sorted(display.folders.items())]
     failures = {configs[index].folder_name(): why for index, why in display.failures.items()}
@@ -151,11 +153,22 @@ def _dataset(config: Config) -> str | None:
     return None if config.own else Recipe.find(config.benchmark).dataset
 
 
-def _display(configs: Sequence[Config], place: Place, live: Live, json: bool = False) -> Display:
+def _is_of_unknown_size(config: Config) -> bool:
+    """Tell whether the cost of a run is known only after its data have been read."""
+    return bool(config.own) or Recipe.find(config.benchmark).published_sizes is None
+
+
+def _display(
+    configs: Sequence[Config],
+    place: Place,
+    live: Live,
+    costs: Sequence[float] | None = None,
+    json: bool = False,
+) -> Display:
     console = Console(stderr=True, highlight=False)
     watched = console.is_terminal or console.is_jupyter
     console.quiet = not (watched if place.progress is None else place.progress)
-    return Display(configs, console, json, live.show_stored)
+    return Display(configs, console, costs, json, live.show_stored)
 
 
 def engine_of(work: Work, configs: Sequence[Config], live: Live = NOBODY) -> Engine:

@@ -12,11 +12,7 @@ from pathlib import Path
 from twofold.errors import UserError
 from twofold.experiments.config import Config
 from twofold.experiments.digests import unknown_reasons
-from twofold.experiments.estimate import Estimator, Speed
-
-# In evaluated images, and so the same on every machine: an image in training is passed forwards
-# once and backwards, which takes twice as long.
-COST = Speed(a_pass=0.0, image=3.0, evaluated=1.0)
+from twofold.experiments.estimate import relative_costs
 
 
 def part_of(
@@ -42,19 +38,14 @@ def divided(configs: Sequence[Config], count: int, data: Path | None = None) -> 
 
     Runs are sorted by benchmark and cost, and dealt out forwards and backwards in turn.
     """
-    estimator = Estimator(data, COST)
     identities = [config.identity() for config in configs]
-    keys = [(config.benchmark, -_cost(config, estimator)) for config in configs]
+    costs = relative_costs(configs, data)
+    keys = [(config.benchmark, -cost) for config, cost in zip(configs, costs, strict=True)]
     places = sorted(range(len(configs)), key=lambda place: (keys[place], identities[place]))
     parts: list[list[int]] = [[] for _ in range(count)]
     for turn, place in enumerate(places):
         parts[_dealt(turn, count)].append(place)
     return [[configs[place] for place in sorted(part)] for part in parts]
-
-
-def _cost(config: Config, estimator: Estimator) -> float:
-    """Return the cost of a run; all runs on a user's own tensors count as equal."""
-    return 0.0 if config.own else estimator.seconds(config)
 
 
 def _dealt(place: int, count: int) -> int:

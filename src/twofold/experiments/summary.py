@@ -105,6 +105,13 @@ def made_with(device: str) -> dict[str, Any]:
         "numpy": np.__version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
+        **hardware(device),
+    }
+
+
+def hardware(device: str) -> dict[str, Any]:
+    """Return the hardware, by which the speed of two runs can be compared."""
+    return {
         "processor": _processor(),
         "cores": os.cpu_count(),
         "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else device,
