@@ -33,12 +33,14 @@ def main() -> None:
     args = parser.parse_args()
     start, rows = time.monotonic(), []
     for part in args.only.split(","):
+        began = time.monotonic()
         for row in importlib.import_module(part).rows():
             sign = "ok" if row.reached else "--"
             value = f"{row.value:.2f}{row.unit}"
             note = f"  ({row.note})" if row.note else ""
             print(f"{sign}  {row.name:88} {value:>8}  {row.bound} {row.target:g}{note}", flush=True)
             rows.append({**dataclasses.asdict(row), "reached": row.reached})
+        print(f"    {part}: {time.monotonic() - began:.0f} s", flush=True)
     args.json.write_text(json.dumps(rows, indent=2) + "\n")
     print(f"{len(rows)} rows in {time.monotonic() - start:.0f} s, written to {args.json}")
 

@@ -59,6 +59,8 @@ def _against_peer(
         ratio = CORES * seconds["peer"] / seconds[precision]
         limit = CORES * seconds["peer"] / (iterations * least[precision])
         note = f"matrix products alone, at the peak: {limit:.2f}"
+        if "bf16" not in crews:
+            note += "; not in bf16, which is slower here"
         rows.append(Row(f"{title_of_row}{end}", ratio, "at least", target, note=note))
     return rows
 
