@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import pytest
 from helpers.commandline import Command
+
+from twofold.cli import main
 
 
 def test_a_dry_run_sums_up(twofold: Command, fixed_speed: None, tmp_path: Path) -> None:
@@ -42,3 +46,18 @@ def test_a_dry_run_of_single_runs(run_tiny: Command, fixed_speed: None, tmp_path
     assert run_tiny("er").code == 0
     (summary,) = run_tiny("er", "--dry-run", "--json").objects
     assert (summary["runs"], summary["done"], summary["seconds"]) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("command", [("run",), ("study", "run")])
+def test_help_says_what_to_choose_on_each_kind_of_machine(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every option that it recommends is one of the command's own."""
+    with pytest.raises(SystemExit):
+        main([*command, "--help"])
+    text = capsys.readouterr().out
+    advice = text[text.index("what to choose") :]
+    for machine in ("laptop", "server", "GPU"):
+        assert f"on a {machine}" in advice
+    for option in re.findall(r"--[a-z-]+", advice):
+        assert f"{option} " in text[: text.index("examples:")]

@@ -8,7 +8,7 @@ from typing import Any
 from twofold.cli.flags import add_flags, add_seeds, given, given_filters, groups_of, seed_count
 from twofold.cli.forecast import add_dry_run, planned, print_forecast
 from twofold.cli.parsing import Parser
-from twofold.cli.work import add_work_flags, train
+from twofold.cli.work import MACHINES, add_work_flags, train
 from twofold.experiments.options import Options
 from twofold.options import options
 from twofold.settings import EVALUATION, TRAINING
@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
         help="train methods on a benchmark, evaluating them after every iteration",
         description="Train methods on a benchmark, evaluating them after every iteration. A run "
         "that is in the store already is not trained again. `twofold list` names what there is.",
-        epilog=EXAMPLES,
+        epilog=EXAMPLES + MACHINES,
     )
     parser.set_defaults(act=act, parser=parser)
     parser.add_argument("benchmark", metavar="BENCHMARK", help="such as rotated-mnist")

@@ -17,7 +17,7 @@ from twofold.cli.flags import (
 )
 from twofold.cli.forecast import add_dry_run, planned, print_forecast
 from twofold.cli.parsing import Parser
-from twofold.cli.work import add_work_flags, train
+from twofold.cli.work import MACHINES, add_work_flags, train
 from twofold.errors import UserError
 from twofold.experiments.options import Options, Work
 from twofold.options import options
@@ -71,7 +71,7 @@ def _add_run(actions: Any) -> None:
         "run",
         help="train all runs of a study",
         description="Train all runs of a study; those in the store already are not trained again.",
-        epilog=EXAMPLES,
+        epilog=EXAMPLES + MACHINES,
     )
     parser.set_defaults(act=run_study, parser=parser)
     parser.add_argument("study", metavar="STUDY", help="a study's name, or a TOML file")

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from twofold.experiments.config import Config
 
 KNOWN = options(Work)
+MACHINES = """
+what to choose (docs/performance.md gives the reasons):
+  on a laptop     --eval-precision auto --eval-schedule dense:100:10   MIN is an upper bound
+  on a server     --eval-precision auto --eval-schedule exact-min      MIN and AVG are exact
+  on a GPU        --device cuda --per-gpu 4
+  in a given time --within 30min --dry-run                             shows what fits
+"""
 STOPPED = (  # what Ctrl-C leaves behind
     "finished runs are kept, and the same command continues the others from their last checkpoints"
 )
