@@ -69,7 +69,7 @@ def test_the_number_of_runs(study: str, count: int) -> None:
 
 def test_there_are_no_others() -> None:
     paper = ["appendix", "gamma", "main", "projection-rule", "sota", "timing"]
-    assert studies.names() == sorted([*paper, "closing", "optimisers", "trajectories"])
+    assert studies.names() == sorted([*paper, "closing", "natural", "optimisers", "trajectories"])
 
 
 def test_the_appendix_has_2880_runs_and_all_printed_cells() -> None:
@@ -148,8 +148,19 @@ def test_the_trajectories_on_cifar_are_reduced_where_only_evaluation_is() -> Non
 def test_every_run_is_as_the_text_says_and_can_be_made(study: str) -> None:
     for config in runs_of(study):
         assert config.profile == "paper"
-        assert (config.iterations, config.tasks, config.memory_per_class) == (None, None, 100)
+        assert config.memory_per_class == 100
+        if study != "natural":  # which says that it is reduced
+            assert (config.iterations, config.tasks) == (None, None)
         config.make_components()
+
+
+def test_natural_images_are_the_four_routines_with_three_seeds() -> None:
+    configs = runs_of("natural")
+    assert {c.seed for c in configs} == set(SEEDS[:3])
+    places = {(c.benchmark, c.mode) for c in configs}
+    assert len(places) * 4 * 3 == len(configs) == 36
+    main = {(c.benchmark, c.mode, c.lr, c.batch_size) for c in runs_of("main")}
+    assert {(c.benchmark, c.mode, c.lr, c.batch_size) for c in configs} <= main
 
 
 def test_studies_share_runs() -> None:

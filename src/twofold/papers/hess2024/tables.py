@@ -97,4 +97,5 @@ TABLES = {
         "Routines and chains of them: what the gap costs, and what closing it costs",
     ),
     "closing": _trajectories("closing", "Closing the gap with the trained weights, and its price"),
+    "natural": _trajectories("natural", "The same on natural images"),
 }
