@@ -1,7 +1,6 @@
-"""Print what MIN would be if the runs of the main table had been evaluated less often.
+"""Print what MIN would be if the offline runs on Rotated MNIST had been evaluated less often.
 
-The offline runs on Rotated MNIST were evaluated after every iteration, so a thinner schedule can be
-applied to their curves.
+They were evaluated after every iteration, so a thinner schedule can be applied to their curves.
 """
 
 from __future__ import annotations
@@ -12,9 +11,14 @@ from twofold import Run, Store, measures
 from twofold.evaluation.schedule import Schedule
 from twofold.report.text import markdown_table
 
-SCHEDULES = ["dense:50:100", "dense:10:100", "every:100"]
-METHODS = ["er", "er+gem", "er+agem", "joint", "joint+gem", "joint+agem"]
-HEAD = ["schedule", "evaluations per task", "runs with the same MIN", "largest difference"]
+MAIN = ["er", "er+gem", "er+agem", "joint", "joint+gem", "joint+agem"]
+GAMMA = ["heavier-er", *(f"er+gem(gamma={gamma},when=always)" for gamma in ("0.0", "1.0"))]
+CASES = {  # the store, the methods, and schedules
+    "main": ("replication", MAIN, ["dense:50:100", "dense:10:100", "every:100"]),
+    "gamma": ("gamma", GAMMA, ["dense:100:10", "dense:50:100"]),
+    "sota": ("replication", ["der", "der+agem"], ["dense:100:10", "dense:50:100"]),
+}
+HEAD = ["study", "schedule", "evaluations per task", "runs with the same MIN", "largest difference"]
 
 
 def thinned_min(run: Run, schedule: Schedule) -> float:
@@ -30,20 +34,29 @@ def thinned_min(run: Run, schedule: Schedule) -> float:
     return minimum
 
 
-def row(text: str, runs: list[Run]) -> list[str]:
+def row(study: str, text: str, runs: list[Run]) -> list[str]:
     schedule = Schedule.parse(text)
     differences = np.array([thinned_min(run, schedule) - (run.min or 0) for run in runs])
     longest = max(int(np.unique(run.columns["task"], return_counts=True)[1].max()) for run in runs)
     same = f"{np.sum(np.abs(differences) < 1e-3)} of {len(runs)}"
-    return [f"`{text}`", str(schedule.count(longest)), same, f"{differences.max():.1f}"]
+    return [study, f"`{text}`", str(schedule.count(longest)), same, f"{differences.max():.1f}"]
 
 
-runs = [
-    run
-    for run in Store("replication/runs/replication").runs()
-    if (run.config.benchmark, run.config.profile) == ("rotated-mnist", "paper")
-    and run.config.method in METHODS
-    and run.config.schedule.complete
+def complete(store: str, methods: list[str]) -> list[Run]:
+    """Return the runs by the text that were evaluated after every iteration."""
+    return [
+        run
+        for run in Store(f"replication/runs/{store}").runs()
+        if (run.config.benchmark, run.config.profile) == ("rotated-mnist", "paper")
+        and run.config.method in methods
+        and run.config.schedule.complete
+    ]
+
+
+rows = [
+    row(study, text, complete(store, methods))
+    for study, (store, methods, schedules) in CASES.items()
+    for text in schedules
 ]
-print(markdown_table([HEAD, *(row(text, runs) for text in SCHEDULES)], left=1))
+print(markdown_table([HEAD, *rows], left=2))
 print("\n- largest difference: points by which the MIN of a thinner schedule is too high at most.")
