@@ -9,7 +9,8 @@ from twofold.report.tables.model import title_of
 from twofold.report.text import markdown_table
 
 HEAD = ["benchmark", "mode", "profile", "evaluated", "images", "tasks", "methods", "runs"]
-STORES = ["replication", "departures", "gamma", "checks", "trajectories", "optimisers", "diagnosis"]
+STORES = ["replication", "confirmation", "departures", "gamma", "checks"]
+STORES += ["trajectories", "optimisers", "diagnosis"]
 
 
 def group(run: Run) -> tuple[str, ...]:

@@ -56,9 +56,9 @@ def stated(number: float) -> str:
     return f"{number:g}" if number else EMPTY
 
 
-def counted(number: int, noun: str) -> str:
-    """Return `1 run` or `2 runs`."""
-    return f"{number} {noun}" + ("s" if number != 1 else "")
+def counted(number: float, noun: str) -> str:
+    """Return `1 run`, `2 runs` or `0.5 points`."""
+    return f"{number:.12g} {noun}" + ("s" if number != 1 else "")
 
 
 def spoken(seconds: float) -> str:

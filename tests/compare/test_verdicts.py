@@ -115,7 +115,7 @@ def test_an_exploratory_effect_is_no_evidence() -> None:
 def test_an_effect_below_the_margin_is_reported_as_such() -> None:
     verdict = against([0.2, 0.21, 0.22, 0.21, 0.21])
     assert verdict.outcome == "effect"
-    assert "This is less than the margin of 1 points." in verdict.sentence
+    assert "This is less than the margin of 1 point." in verdict.sentence
 
 
 def test_no_effect_is_claimed_within_a_margin_only() -> None:
@@ -124,7 +124,7 @@ def test_no_effect_is_claimed_within_a_margin_only() -> None:
     )
     assert (primary.outcome, primary.margin) == ("equivalent", 1.0)
     assert primary.sentence == (
-        "gem leaves er's MIN as it is, within 1 points: 0.0 points on average over 5 seeds, and "
+        "gem leaves er's MIN as it is, within 1 point: 0.0 points on average over 5 seeds, and "
         "−0.2 to +0.3 are compatible with the data."
     )
     assert (exploratory.outcome, exploratory.margin) == ("undecided", None)

@@ -261,9 +261,10 @@ def _finding(verdict: Verdict, side: str, objection: str) -> str:
             f"{subject} differs by {effect} with each of {seeds}: there is no spread to test it by."
         )
     allowed = " to ".join(map(signed, verdict.interval))
+    margin = counted(verdict.margin or 0, "point")
     if verdict.outcome == "equivalent":
         return (
-            f"{verdict.routine} leaves {subject} as it is, within {verdict.margin:g} points: "
+            f"{verdict.routine} leaves {subject} as it is, within {margin}: "
             f"{effect} on average over {seeds}, and {allowed} are compatible with the data."
         )
     if verdict.outcome == "undecided":
@@ -277,7 +278,7 @@ def _finding(verdict: Verdict, side: str, objection: str) -> str:
         "compatible with the data."
     )
     if verdict.margin and max(map(abs, verdict.interval)) <= verdict.margin:
-        text += f" This is less than the margin of {verdict.margin:g} points."
+        text += f" This is less than the margin of {margin}."
     return f"{text} {objection or f'This is evidence {side} {verdict.hypothesis} here.'}"
 
 
