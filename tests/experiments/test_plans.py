@@ -69,7 +69,7 @@ def test_less_time_means_a_larger_reduction(tmp_path: Path) -> None:
 
 def test_min_stays_exact_as_long_as_possible(tmp_path: Path) -> None:
     protocol = planned(tmp_path, "10h").seconds
-    plan = planned(tmp_path, f"{0.5 * protocol:.0f}s")
+    plan = planned(tmp_path, f"{0.55 * protocol:.0f}s")
     assert {run.eval_schedule for run in plan.configs} == {"exact-min:10"}
     assert plan.reduction.exactness == "MIN and AVG exact"
     plan = planned(tmp_path, f"{0.15 * protocol:.0f}s")

@@ -222,6 +222,8 @@ class Recipe:
     augmentation: how objectives that augment images do so, unless their option says otherwise.
     published_whitening: constants for whitening instead of the training set's own; or None.
     published_sizes: the benchmark in numbers, so that runs can be planned without its data.
+    checked_share: for estimates, the share of images in which `exact-min` looks for a new minimum.
+        It is a little above MIN.
     """
 
     name: ClassVar[str]
@@ -238,6 +240,7 @@ class Recipe:
     augmentation: ClassVar[Augmentation] = "none"
     published_whitening: ClassVar[Constants | None] = None
     published_sizes: ClassVar[Sizes | None] = None
+    checked_share: ClassVar[float] = 0.6
 
     def __init_subclass__(cls, *, name: str | None = None) -> None:
         if name is not None:

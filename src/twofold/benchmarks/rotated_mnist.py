@@ -26,6 +26,7 @@ class RotatedMnist(Recipe, name="rotated-mnist"):
     offline_iterations = 2000
     augmentation = "crop"
     published_sizes = Sizes(train=60_000, test=10_000, classes=10, image=(1, 28, 28))
+    checked_share = 0.9
     published_whitening = ((0.1307,), (0.3081,))
 
     @classmethod

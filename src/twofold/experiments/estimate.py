@@ -58,7 +58,6 @@ DTYPES: dict[Precision, tuple[torch.dtype, ...]] = {
     "bf16": (torch.bfloat16,),
     "auto": (torch.float32, torch.bfloat16),
 }
-CHECKED = 0.6  # the share of images in which `exact-min` looks for a new minimum; it depends on MIN
 NO_BF16 = (
     "bf16 does not work on this processor, so evaluation takes fp32; the predictions are the same"
 )
@@ -93,7 +92,8 @@ def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
         images += objective.evaluation_cost(task, sizes.classes, share)
         for routine in routines:
             images += routine.evaluation_cost()
-        checked = Load(evaluated=CHECKED * (task - 1) * min(config.eval_size, sizes.test))
+        past = (task - 1) * min(config.eval_size, sizes.test)  # images of past tasks
+        checked = Load(evaluated=recipe.checked_share * past)
         at_end = Load(evaluated=tests * sizes.test)  # all test images
         total += (images * evaluations + checked * checks + at_end) * times
     return total
