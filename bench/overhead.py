@@ -31,7 +31,7 @@ def _surviving() -> Row:
             "plain": partial(execute, config),
             "surviving": partial(_train, config, Path(folder)),
         }
-        seconds = in_turns(acts, rounds=5)
+        seconds = in_turns(acts, rounds=3)
     name = "run with store, checkpoints and progress / without, Rotated MNIST"
     return Row(name, seconds["surviving"] / seconds["plain"], "at most", 1.03)
 

@@ -20,7 +20,7 @@ def rows() -> list[Row]:
     torch.set_num_threads(1)
     return [
         _row("the MLP of Rotated MNIST", mlp(10), (1, 28, 28), 51),
-        _row("the reduced ResNet-18", reduced_resnet18(100), (3, 32, 32), 5),
+        _row("the reduced ResNet-18", reduced_resnet18(100), (3, 32, 32), 2),
     ]
 
 
