@@ -115,13 +115,16 @@ def test_a_method_is_corrected_by_its_own_runs() -> None:
     assert estimator.seconds(other) == pytest.approx((2.5 + 7.0) / 2 * Estimator().seconds(other))
 
 
-def test_the_newest_runs_are_read_and_damaged_ones_are_not(tmp_path: Path) -> None:
+def test_the_newest_runs_are_read_and_damaged_ones_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimate, "NEWEST", 3)
     store = Store(tmp_path)
     folders = [store.save(taken(config, 1.0)) for config in configs()[:4]]
     for age, folder in enumerate(folders):
         os.utime(folder, (1000 - age, 1000 - age))
     (folders[0] / "summary.json").write_text("{")
-    assert [run.config.seed for run in store.newest(3)] == [3, 2]
+    assert [run.config.seed for run in estimate.newest(store)] == [3, 2]
 
 
 @pytest.mark.parametrize(

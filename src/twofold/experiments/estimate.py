@@ -11,6 +11,7 @@ are corrected by them.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import statistics
@@ -32,6 +33,7 @@ from twofold.cost import Load
 from twofold.errors import UserError
 from twofold.evaluation.predictors import chunk_size
 from twofold.experiments.archive import identity_of
+from twofold.experiments.checksums import DamagedRunError
 from twofold.experiments.config import Config
 from twofold.experiments.digests import with_data
 from twofold.experiments.execution import one_thread
@@ -313,6 +315,19 @@ def _seconds_of(run: Run) -> float:
     return sum(seconds.values())
 
 
+def newest(store: Store) -> list[Run]:
+    """Return the readable runs that finished last; none of an archive, which has no times."""
+    times: dict[Path, float] = {}
+    for folder in store.folders():
+        with contextlib.suppress(OSError):  # a different process may have removed it
+            times[folder] = folder.stat().st_mtime
+    runs = []
+    for folder in sorted(times, key=lambda folder: times[folder])[-NEWEST:]:
+        with contextlib.suppress(DamagedRunError, UserError):
+            runs.append(Run.of_store(folder))
+    return runs
+
+
 def relative_costs(configs: Sequence[Config], data: Path | None) -> list[float]:
     """Return what each run costs beside the others, without timing anything.
 
@@ -344,7 +359,7 @@ def slow_precision(configs: Iterable[Config], data: Path | None) -> list[str]:
 def seconds_left(configs: Sequence[Config], store: Store, data: Path | None) -> list[float | None]:
     """Return the seconds of each run on one core; None for those that are in the store."""
     identities = {identity_of(folder.name) for folder in store.folders()}
-    estimator = Estimator(data, finished=store.newest(NEWEST))
+    estimator = Estimator(data, finished=newest(store))
 
     def done(config: Config) -> bool:
         if config.identity() not in identities:

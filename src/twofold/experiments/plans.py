@@ -18,7 +18,7 @@ from twofold.errors import UserError
 from twofold.experiments.archive import identity_of
 from twofold.experiments.config import Config
 from twofold.experiments.digests import with_data
-from twofold.experiments.estimate import NEWEST, Estimator, command_seconds
+from twofold.experiments.estimate import Estimator, command_seconds, newest
 from twofold.experiments.store import Store
 from twofold.text import counted, spoken
 
@@ -117,7 +117,7 @@ def fit(
         raise UserError("within needs benchmarks by name, since it has to know their size")
     done = {identity_of(folder.name) for folder in store.folders()}
     configs = [with_data(config, data) for config in configs]
-    estimator = Estimator(data, finished=store.newest(NEWEST))
+    estimator = Estimator(data, finished=newest(store))
 
     def plan(reduction: Reduction) -> Plan:
         runs = reduction.of(configs)

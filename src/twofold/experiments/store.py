@@ -240,23 +240,6 @@ class Store:
         """
         return Runs(self._loaded(curves))
 
-    def newest(self, count: int) -> list[Run]:
-        """Return the runs that finished last, without those that cannot be read.
-
-        An archive does not know when its runs finished, so it returns none.
-        """
-        if self._archive is not None:
-            return []
-        times: dict[Path, float] = {}
-        for folder in self.folders():
-            with contextlib.suppress(OSError):  # a different process may have removed it
-                times[folder] = folder.stat().st_mtime
-        runs = []
-        for folder in sorted(times, key=lambda folder: times[folder])[-count:]:
-            with contextlib.suppress(DamagedRunError, WrongContentError):
-                runs.append(self._load(folder))
-        return runs
-
     def summaries(self, damaged: bool = False) -> list[dict[str, Any]]:
         """Return the summaries of all complete runs, each with the run's folder.
 
