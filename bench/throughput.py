@@ -25,7 +25,7 @@ WARM = 30  # training steps before anything is measured: a network that knows a 
 def rows() -> list[Row]:
     return [
         *_against_peer("Rotated MNIST offline", "rotated-mnist", 2, 128, 0.1, 10, 9, (1.05, 1.4)),
-        *_against_peer("online Split CIFAR-100", "split-cifar100", 5, 10, 0.01, 1, 3, (2.8, 4.5)),
+        *_against_peer("online Split CIFAR-100", "split-cifar100", 3, 10, 0.01, 1, 3, (2.8, 4.5)),
         _scaling(),
     ]
 

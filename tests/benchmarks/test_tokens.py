@@ -10,7 +10,6 @@ from torch import Tensor, nn
 import twofold
 from twofold import Benchmark, UserError
 from twofold.experiments.estimate import calibrate
-from twofold.models import FlatModel
 
 WORDS, LENGTH = 20, 6
 
@@ -118,4 +117,4 @@ def test_the_time_of_a_run_on_tokens_can_be_estimated(monkeypatch):
     monkeypatch.setattr("twofold.experiments.estimate.TIMED", 0.01)
     sizes = benchmark().sizes()
     assert sizes.tokens
-    assert calibrate(FlatModel(Reader()), sizes.image, "bf16", sizes.tokens).evaluated > 0
+    assert calibrate(Reader, sizes.image, "bf16", sizes.tokens).evaluated > 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from typing import Any
 
 import pytest
@@ -10,10 +12,10 @@ from helpers.benchmarks import class_benchmark
 from torch import nn
 
 from twofold import Benchmark, Method, Recipe, datasets
+from twofold.benchmarks.base import Pool
 from twofold.experiments import estimate
 from twofold.experiments.config import configure
 from twofold.experiments.estimate import Estimator, Load, Sizes, Speed
-from twofold.models import FlatModel
 from twofold.settings import Settings
 from twofold.training import Training
 
@@ -134,28 +136,35 @@ def test_the_published_sizes_are_the_datasets(benchmark: str, parts: int, need: 
     assert sizes.image == (channels, *size)
 
 
+def linear(width: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(49, width))
+
+
 def test_a_larger_network_is_slower(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock itself is tried: on networks so different that a busy machine shows it, too."""
     monkeypatch.setattr(estimate, "TIMED", 0.02)
     small, large = (
-        estimate.calibrate(FlatModel(nn.Sequential(nn.Flatten(), nn.Linear(49, width))), (1, 7, 7))
+        estimate.calibrate(functools.partial(linear, width), (1, 7, 7), "fp32", tokens=False)
         for width in (2, 2000)
     )
     assert 0 < small.evaluated < large.evaluated
     assert large.image > 0
 
 
-def test_the_loop_takes_time_beside_the_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The passes of a tiny network take less time than drawing its batches."""
-    monkeypatch.setattr(estimate, "TIMED", 0.001)
-    net = FlatModel(nn.Linear(4, 2))
-    speeds = []
-    for seconds in (0.0, 5.0):
-        monkeypatch.setattr(estimate, "loop_seconds", lambda seconds=seconds: seconds)
-        speeds.append(estimate.calibrate(net, (4,)))
-    assert speeds[0].a_pass < 5 <= speeds[1].a_pass
-    monkeypatch.undo()
-    assert estimate.loop_seconds.__wrapped__() > 0
+def test_an_iteration_is_timed_with_reading_its_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock moves only while images are read, which no pass of the network does."""
+    now = 0.0
+    read = Pool.batch
+
+    def slow(pool: Pool, rows: Any) -> Any:
+        nonlocal now
+        now += 0.25
+        return read(pool, rows)
+
+    monkeypatch.setattr(Pool, "batch", slow)
+    monkeypatch.setattr(estimate.time, "thread_time", lambda: now)
+    model = functools.partial(linear, 2)
+    assert estimate.iteration_seconds(model, (1, 7, 7), batch_size=16) == 0.25
 
 
 def test_seconds_are_work_at_a_speed(fixed_speed: None) -> None:
@@ -207,6 +216,24 @@ def test_a_slow_precision_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -
     assert estimate.slow_precision(asked[2:], None) == []
 
 
+@pytest.mark.parametrize("faster", ["fp32", "bf16"])
+def test_auto_takes_as_long_as_the_faster_precision_though_times_vary(
+    monkeypatch: pytest.MonkeyPatch, faster: str
+) -> None:
+    measured = itertools.count()
+
+    def noisy(net: Any, image: Any, precision: str, tokens: bool) -> Speed:
+        return Speed(0, 0, (1 if precision == faster else 4) + 0.1 * next(measured))
+
+    monkeypatch.setattr(estimate, "calibrate", noisy)
+    estimator = Estimator()
+    auto, fp32, bf16 = (
+        estimator.seconds(configure("rotated-mnist", "er", iterations=1, eval_precision=precision))
+        for precision in ("auto", "fp32", "bf16")
+    )
+    assert auto == min(fp32, bf16)
+
+
 def test_where_bf16_does_not_work_estimates_are_of_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
     def seconds(net: Any, image: Any, dtype: torch.dtype, tokens: bool) -> float:
         assert dtype == torch.float32
@@ -214,10 +241,10 @@ def test_where_bf16_does_not_work_estimates_are_of_fp32(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(estimate, "evaluation_seconds", seconds)
     monkeypatch.setattr(estimate, "bf16_works", lambda: False)
-    net = FlatModel(nn.Sequential(nn.Flatten(), nn.Linear(49, 2)))
     monkeypatch.setattr(estimate, "TIMED", 0.001)
-    for precision in ("fp32", "bf16", "auto"):
-        assert estimate.calibrate(net, (1, 7, 7), precision).evaluated == 1e-3
+    for precision in ("fp32", "bf16"):
+        speed = estimate.calibrate(functools.partial(linear, 2), (1, 7, 7), precision, tokens=False)
+        assert speed.evaluated == 1e-3
     asked = [
         configure(benchmark, "er", eval_precision=precision)
         for benchmark in ("rotated-mnist", "split-cifar100")

@@ -1,9 +1,9 @@
 """Estimates of the time that runs take, from their loads and the speed of the network.
 
 Components state their loads: forward and backward passes, and images in evaluation. The speed of
-both is measured for about a second on random images. What the loop takes beside each pass, such as
-drawing a batch and writing curves, is measured with a tiny network, since it decides the time of
-small ones. A command also has to start. Augmentation and GEM's quadratic program are left out.
+both is measured for about a second on random images: whole iterations of the loop, with drawing a
+batch and writing curves, which decide the time of small networks. A command also has to start.
+Augmentation, GEM's quadratic program and the cache that workers share are left out.
 
 What is left out, and other programs on the machine, show in the times of finished runs: estimates
 are corrected by them.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import statistics
 import subprocess
 import sys
@@ -40,26 +41,20 @@ from twofold.experiments.execution import one_thread
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
 from twofold.experiments.summary import hardware
-from twofold.gradients import objective_gradient
 from twofold.memories.reading import memory_of
 from twofold.method import Method
 from twofold.models import FlatModel
 from twofold.models.inference import Inference
 from twofold.models.precision import bf16_works
-from twofold.objectives.base import Objective, Term, cross_entropy
+from twofold.objectives.base import Objective
 from twofold.routines import Needs, Routine
 from twofold.routines.base import needs_of
 from twofold.sequence import read_order
 from twofold.settings import Settings
 from twofold.training import Training
-from twofold.updates import Momentum
 
 BACKWARD = 2 / 3  # the backward share of a pass: two products per layer, and one in the forward
-DTYPES: dict[Precision, tuple[torch.dtype, ...]] = {
-    "fp32": (torch.float32,),
-    "bf16": (torch.bfloat16,),
-    "auto": (torch.float32, torch.bfloat16),
-}
+FIXED: tuple[Precision, ...] = ("fp32", "bf16")
 NO_BF16 = (
     "bf16 does not work on this processor, so evaluation takes fp32; the predictions are the same"
 )
@@ -67,7 +62,7 @@ NOTICEABLE = 1.05  # a slowdown; less is noise
 TIMED = 0.3  # the least number of seconds of each measurement
 REPEATED = 3  # the least number of times: one alone may be disturbed
 NEWEST = 50  # finished runs that correct estimates: before, the machine may have been busier
-LOOP = 50  # iterations per task with which the loop is timed
+MOST = 1000  # iterations with which a network is timed
 
 
 def load_of(config: Config, sizes: Sizes, batch_norm: bool) -> Load:
@@ -166,45 +161,41 @@ COST = Speed(a_pass=0.0, image=3.0, evaluated=1.0)
 
 
 def calibrate(
-    net: FlatModel, image: tuple[int, ...], precision: Precision = "fp32", tokens: bool = False
+    model: Callable[[], nn.Module], image: tuple[int, ...], precision: Precision, tokens: bool
 ) -> Speed:
-    """Time passes of two sizes, which separates the time per image from the time per pass."""
+    """Time iterations of two sizes, which separates the time per image from the time per pass."""
+    net = FlatModel(model())
     small, large = (4, 16) if net.has_batch_norm else (16, 256)
-    train = _pass_of(net)
     with one_thread():
-        short, long = (_seconds(train, _random(count, image, tokens)) for count in (small, large))
-        dtypes = DTYPES[precision if bf16_works() else "fp32"]
-        evaluated = min(evaluation_seconds(net, image, one, tokens) for one in dtypes)
-        beside = loop_seconds()
+        short, long = (iteration_seconds(model, image, b, tokens) for b in (small, large))
+        dtype = torch.bfloat16 if precision == "bf16" and bf16_works() else torch.float32
+        evaluated = evaluation_seconds(net, image, dtype, tokens)
     an_image = max(0.0, (long - short) / (large - small))
-    return Speed(max(0.0, short - small * an_image) + beside, an_image, evaluated)
+    return Speed(max(0.0, short - small * an_image), an_image, evaluated)
 
 
-def _pass_of(net: FlatModel) -> Callable[[Tensor], None]:
-    """Return a function that does one pass with some inputs, and an update."""
-    update = Momentum(net)
-
-    def train(x: Tensor) -> None:
-        zeros = torch.zeros(len(x), dtype=torch.long)  # labels, and ids of tasks
-        terms = [Term("new", 1.0, x, cross_entropy(zeros), zeros)]
-        g = objective_gradient(net, [terms], apart=False).g
-        update.step(g, lambda: g, lr=0.0, momentum=0.9)  # it takes time and changes nothing
-
-    return train
+class _EnoughError(Exception):
+    """An iteration has been timed often enough."""
 
 
-@functools.cache
-def loop_seconds() -> float:
-    """Time what the loop takes beside a pass: a run of a tiny network, less its passes."""
-    x, y = torch.randn(64, 4), torch.arange(64) % 2
-    benchmark = Benchmark.from_tensors("tiny", [(x, y, x, y)] * 2, model=lambda: nn.Linear(4, 2))
-    settings = Settings(batch_size=16, iterations=LOOP, eval_schedule=f"every:{LOOP}")
+def iteration_seconds(
+    model: Callable[[], nn.Module], image: tuple[int, ...], batch_size: int, tokens: bool = False
+) -> float:
+    """Time an iteration of the loop, from drawing a batch to writing its curves."""
+    x, y = _stored(2 * batch_size, image, tokens), torch.arange(2 * batch_size) % 2
+    benchmark = Benchmark.from_tensors("timed", [(x, y, x[:2], y[:2])], model=model)
+    settings = Settings(batch_size=batch_size, iterations=MOST, eval_schedule=f"every:{MOST}")
+    training = Training(benchmark, *Method.parse("finetune").make(), settings)
+    ends: list[float] = []
 
-    def run(_: Tensor) -> None:
-        Training(benchmark, *Method.parse("er").make(), settings).run()
+    def note() -> None:
+        ends.append(time.thread_time())
+        if ends[-1] - ends[0] > TIMED and len(ends) > REPEATED:
+            raise _EnoughError
 
-    train = _pass_of(FlatModel(nn.Linear(4, 2)))
-    return max(0.0, _seconds(run, x) / (2 * LOOP) - _seconds(train, x[:32]))
+    with contextlib.suppress(_EnoughError):
+        training.run(note)
+    return statistics.median(end - start for start, end in itertools.pairwise(ends))
 
 
 def evaluation_seconds(
@@ -226,8 +217,16 @@ def evaluation_seconds(
     return _seconds(evaluate, _random(chunk, image, tokens)) / chunk
 
 
+def _stored(count: int, image: tuple[int, ...], tokens: bool) -> Tensor:
+    """Return random inputs as a pool stores them: pictures in bytes, channels last."""
+    if tokens or len(image) != 3:
+        return _random(count, image, tokens)
+    channels, *size = image
+    return torch.randint(256, (count, *size, channels), dtype=torch.uint8)
+
+
 def _random(count: int, image: tuple[int, ...], tokens: bool = False) -> Tensor:
-    """Return random images in the layout of the pools, or the token that every network knows."""
+    """Return random inputs of a network: images, or the token that every network knows."""
     if tokens:
         return torch.zeros(count, *image, dtype=torch.long)
     x = torch.randn(count, *image)
@@ -284,11 +283,13 @@ class Estimator:
 
     def _speed(self, config: Config) -> tuple[Sizes, bool, Speed]:
         name, precision = config.benchmark, config.eval_precision
+        if precision == "auto":  # the faster one, by the same measurements
+            fixed = (dataclasses.replace(config, eval_precision=one) for one in FIXED)
+            return min(map(self._speed, fixed), key=lambda measured: measured[2].evaluated)
         if (name, precision) not in self._speeds:
             sizes, model = _sizes_and_model(config, self._data)
-            net = FlatModel(model())
-            speed = self._fixed or calibrate(net, sizes.image, precision, sizes.tokens)
-            self._speeds[name, precision] = sizes, net.has_batch_norm, speed
+            speed = self._fixed or calibrate(model, sizes.image, precision, sizes.tokens)
+            self._speeds[name, precision] = sizes, FlatModel(model()).has_batch_norm, speed
         return self._speeds[name, precision]
 
     def slowdown(self, config: Config) -> float:
