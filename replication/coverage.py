@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 
 from twofold import Run, Store
 from twofold.report.tables.model import title_of
 from twofold.report.text import markdown_table
 
 HEAD = ["benchmark", "mode", "profile", "evaluated", "images", "tasks", "methods", "runs"]
-STORES = ["replication", "confirmation", "departures", "gamma", "checks"]
-STORES += ["trajectories", "optimisers", "diagnosis"]
 
 
 def group(run: Run) -> tuple[str, ...]:
@@ -21,8 +20,9 @@ def group(run: Run) -> tuple[str, ...]:
 
 runs = {
     run.summary["identity"]: run
-    for store in STORES
-    for run in Store(f"replication/runs/{store}").runs()
+    for store in sorted(Path("replication/runs").iterdir())
+    for run in Store(store).runs()
+    if not run.config.validation  # such runs chose settings and are not reported
 }
 groups: dict[tuple[str, ...], list[Run]] = defaultdict(list)
 for run in runs.values():
