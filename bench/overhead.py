@@ -25,7 +25,7 @@ def rows() -> list[Row]:
 
 def _surviving() -> Row:
     benchmark = like("rotated-mnist")
-    config = configure(benchmark, "er", iterations=60, batch_size=128)
+    config = configure(benchmark, "er", iterations=40, batch_size=128)
     with tempfile.TemporaryDirectory() as folder:
         acts = {
             "plain": partial(execute, config),

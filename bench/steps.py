@@ -88,7 +88,7 @@ def _over_ten_tasks() -> Row:
         for method in ("er", "er+gem")
         for task in range(1, 11)
     }
-    seconds = _in_turns(steps, rounds=6)
+    seconds = _in_turns(steps, rounds=4)
     total = {
         method: sum(seconds[f"{method} {task}"] for task in range(1, 11))
         for method in ("er", "er+gem")
@@ -99,7 +99,7 @@ def _over_ten_tasks() -> Row:
 def _late() -> Row:
     shape = like("split-cifar100", tasks=20)
     steps = {f"{t}": Stepper(shape, "er", 10, t).step for t in (2, 20)}
-    seconds = _in_turns(steps, rounds=30)
+    seconds = _in_turns(steps, rounds=15)
     name = "training step of er in task 20 / in task 2, 20 tasks, batch 10, memory full"
     return Row(name, seconds["20"] / seconds["2"], "at most", 1.1)
 

@@ -28,6 +28,16 @@ def test_a_point_per_method_at_its_measures():
     assert len({y for _, y in points.values()}) == 2
 
 
+@pytest.mark.parametrize("count", [2, 30])
+def test_the_legend_of_many_methods_stays_above_the_note(count: int):
+    methods = [f"er+gem(gamma={number / 100})" for number in range(count)]
+    figure = front_figure([two_tasks(method, [90, 85, 90, 90]) for method in methods])
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    note = figure._supxlabel  # type: ignore[attr-defined]  # figures have no public name for it
+    assert legend.get_window_extent().y0 > note.get_window_extent().y1
+
+
 def test_runs_without_a_switch_have_no_front():
     with pytest.raises(UserError, match="at least one run"):
         front_figure([])

@@ -22,7 +22,8 @@ from twofold.report.figures.series import Labels, labels_of, styles_of
 from twofold.statistics import mean_and_error
 
 TIME, LOSS = "measures.new_speed", "measures.residual"
-HEIGHT = 2.8  # inches
+HEIGHT = 2.8  # inches, at least
+LINE = 0.14  # inches of a line of the legend
 NAMES = 2.4  # inches of a name in the legend, at most
 MARKERS = "osD^vP*X"
 POINT = 8  # pixels of a marker
@@ -50,12 +51,16 @@ def front_figure(
     names, styles = labels_of(groups, labels), styles_of(groups, among)
     objectives = list(dict.fromkeys(group.objective for group in groups))
     with mpl.rc_context(STYLE):
-        drawn = empty_figure(DOUBLE, HEIGHT)
+        entries = [
+            wrapped(f"{number}  {names[group.config.method]}", NAMES, SMALL)
+            for number, group in enumerate(groups, 1)
+        ]
+        lines = sum(len(entry.split("\n")) for entry in entries)
+        drawn = empty_figure(DOUBLE, max(HEIGHT, LINE * (lines + 1)))
         axes = drawn.subplots()
-        for number, group in enumerate(groups, 1):
+        for group, entry in zip(groups, entries, strict=True):
             marker = MARKERS[objectives.index(group.objective) % len(MARKERS)]
-            label = wrapped(f"{number}  {names[group.config.method]}", NAMES, SMALL)
-            _point(axes, group, label, styles[group.config.method], marker)
+            _point(axes, group, entry, styles[group.config.method], marker)
         _scale(axes)
         axes.set_xlabel("new task at 90% (iterations)")
         axes.set_ylabel("residual (points)")
