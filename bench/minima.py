@@ -47,7 +47,7 @@ def _rows(title: str) -> list[Row]:
 
 
 def _with_tests(data: Benchmark, count: int) -> Benchmark:
-    """Return the benchmark with so many test images per task, so that tasks end quickly."""
+    """Return the benchmark with `count` test images per task: whole test sets take long."""
     tasks = (dataclasses.replace(task, test=task.test[:count]) for task in data.tasks)
     return dataclasses.replace(data, tasks=tuple(tasks))
 

@@ -33,8 +33,7 @@ def test_the_legend_of_many_methods_stays_above_the_note(count: int):
     methods = [f"er+gem(gamma={number / 100})" for number in range(count)]
     figure = front_figure([two_tasks(method, [90, 85, 90, 90]) for method in methods])
     figure.draw_without_rendering()
-    (legend,) = figure.legends
-    note = figure._supxlabel  # type: ignore[attr-defined]  # figures have no public name for it
+    (legend,), (note,) = figure.legends, figure.texts
     assert legend.get_window_extent().y0 > note.get_window_extent().y1
 
 
