@@ -14,6 +14,10 @@ import json
 import time
 from pathlib import Path
 
+import torch
+
+from twofold.experiments.summary import hardware
+
 PARTS = (
     "evaluation",
     "training",
@@ -41,8 +45,11 @@ def main() -> None:
             print(f"{sign}  {row.name:88} {value:>8}  {row.bound} {row.target:g}{note}", flush=True)
             rows.append({**dataclasses.asdict(row), "reached": row.reached})
         print(f"    {part}: {time.monotonic() - began:.0f} s", flush=True)
-    args.json.write_text(json.dumps(rows, indent=2) + "\n")
-    print(f"{len(rows)} rows in {time.monotonic() - start:.0f} s, written to {args.json}")
+    seconds = round(time.monotonic() - start)
+    instructions = torch.backends.cpu.get_cpu_capability()  # which the environment may limit
+    machine = hardware("cpu") | {"instructions": instructions, "torch": torch.__version__}
+    args.json.write_text(json.dumps(machine | {"seconds": seconds, "rows": rows}, indent=2) + "\n")
+    print(f"{len(rows)} rows in {seconds} s, written to {args.json}")
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def benchmark(name: str) -> Benchmark:
 
 
 def like(name: str, tasks: int | None = None) -> Benchmark:
-    """A benchmark of this one's shape: random pictures, one a class, under noise."""
+    """Return a benchmark of this one's shape: a random picture per class, with noise."""
     if name == "rotated-mnist":
         return _noisy(tasks or 3, (28, 28, 1), classes=10, shared=True)
     return _noisy(tasks or 10, (32, 32, 3), classes=10 * (tasks or 10), shared=False)

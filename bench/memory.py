@@ -16,7 +16,7 @@ from measuring import Row
 
 MOST = 600  # MB
 GROWTH = 10  # MB, the noise of a process
-LONG = {"mode": "offline", "eval_schedule": "every:20"}
+LONG = {"mode": "offline", "eval_schedule": "every:100"}
 SPARSE = {"eval_schedule": "every:500"}
 WINDOW = 100  # iterations, whose least memory counts: single ones have temporary blocks as well
 # Options of runs, on images of the benchmark's shape; the longest first, as they run side by side.

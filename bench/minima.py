@@ -13,7 +13,7 @@ from twofold import Benchmark, Method
 from twofold.settings import Settings
 from twofold.training import Training
 
-ONLINE = {"mode": "online", "batch_size": 10, "lr": 0.01, "iterations": 20, "eval_size": 100}
+ONLINE = {"mode": "online", "batch_size": 10, "lr": 0.01, "iterations": 15, "eval_size": 100}
 OFFLINE = {"mode": "offline", "batch_size": 128, "lr": 0.1, "iterations": 80, "eval_size": 1000}
 # The first three tasks, shortened: MIN rises with training, and the share of images with it. The
 # bounds of the share and of the speed were set after measuring.

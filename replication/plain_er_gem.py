@@ -70,7 +70,7 @@ def gradient(net: nn.Module) -> Tensor:
 
 
 def projected(g: Tensor, references: Sequence[Tensor]) -> Tensor:
-    """As it is where nothing is violated, and where quadprog gives up."""
+    """Return the projected g; g itself if nothing is violated or quadprog gives up."""
     G = torch.stack(list(references))
     if not bool((G @ g < 0).any()):
         return g

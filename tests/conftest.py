@@ -54,7 +54,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """As runs are: results and time must not depend on what else the machine does."""
+    """Use one thread, as runs do: results and time must not depend on the machine's load."""
     torch.set_num_threads(1)
 
 

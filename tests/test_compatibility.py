@@ -78,7 +78,7 @@ def references_seen(method: str) -> list[torch.Tensor]:
 
 
 def test_routines_that_ask_for_different_old_gradients_get_them_or_are_refused():
-    """With batch norm, the objective's own g_old and the frozen one differ."""
+    """The objective's own g_old and the frozen one differ with batch norm."""
     (own,), (frozen,) = references_seen("er+agem"), references_seen("er+agem(frozen)")
     assert not torch.allclose(own, frozen)
     try:

@@ -77,7 +77,7 @@ def test_a_file_may_be_executed_anew(tmp_path):
 
 
 def test_the_same_text_may_come_from_two_folders(tmp_path):
-    """So it does on the nodes of a cluster, once a run."""
+    """A node of a cluster does so once per run."""
     for folder in ("one", "other"):
         import_file(plugin(tmp_path / folder / "half.py", HALF.format(share=0.5)))
 

@@ -36,7 +36,7 @@ class Meter:
 
 
 def cost(method: str, norm: bool) -> Meter:
-    """Of three tasks with three iterations of batch size 5."""
+    """Return what three tasks with three iterations of batch size 5 cost."""
     objective, routines = Method.parse(method).make()
     settings = Settings(lr=0.05, batch_size=5, seed=0, iterations=3, eval_schedule="every:3")
     training = Training(BENCHMARKS[norm], objective, routines, settings)

@@ -131,7 +131,7 @@ def test_roles_may_have_several_terms(norm):
 
 
 def affine_entries(net: FlatModel) -> Tensor:
-    """Where in the vector the batch-norm scales and shifts are."""
+    """Return which entries of the vector are batch-norm scales and shifts."""
     net.gradient.zero_()
     for m in net.module.modules():
         if isinstance(m, nn.BatchNorm2d):

@@ -63,7 +63,7 @@ def test_two_neighbours_of_one_name_are_not_confused(folder: Path) -> None:
 
 
 def test_equal_copies_are_one_module(folder: Path) -> None:
-    """As on a node of a cluster, which gets a copy with every run."""
+    """A node of a cluster gets a copy with every run."""
     for name in ("a", "b"):
         (folder / name).mkdir()
         import_file(write(folder / name, plugin="import om_copy", om_copy="X = 1"))

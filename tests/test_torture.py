@@ -29,7 +29,7 @@ def unsynced(path: Path, *parts: bytes) -> None:
 
 
 def test_a_run_that_is_not_synced_is_lost_in_a_power_failure(monkeypatch):
-    """So the shim drops what was not synced, and syncing is what keeps a complete run."""
+    """The shim drops what was not synced, so only syncing keeps a complete run."""
     monkeypatch.setattr(store_module, "sync", lambda folder: None)
     assert any(torture.attempt("power", seed).lost for seed in (2, 5, 10))
 

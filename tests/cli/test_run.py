@@ -304,7 +304,7 @@ def test_one_task_has_no_min(run_tiny: Command) -> None:
 def test_json_stays_on_stdout_while_bars_are_shown(
     run_tiny: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in `twofold run ... --json > runs.jsonl` in a terminal, where stderr draws bars."""
+    """The command is `twofold run ... --json > runs.jsonl`, in a terminal that draws bars."""
     monkeypatch.setenv("FORCE_COLOR", "1")  # makes rich take stderr for a terminal
     result = run_tiny("er", "--json")
     assert result.code == 0

@@ -23,7 +23,7 @@ EMA = "er+ema(0.999)"
 
 
 def whole_run(method: str, seed: int, length: int = 300) -> Run:
-    """As training leaves it: with losses, what was projected, and raw accuracies for `ema`."""
+    """A run as training leaves it: with losses, projections, and raw accuracies for `ema`."""
     table = gap_accuracies(length, 3, seed)
     table[:, 6::7] = np.nan  # not evaluated, as may be but at the ends of tasks
     run = curve_run(method, table, seed, eval_schedule="every:7")

@@ -16,7 +16,7 @@ from twofold import Store, run
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """With a run of each kind."""
+    """A store with a run of each kind."""
     store = Store(tmp_path / "runs")
     for method in ("er", "er+ema(0.9)"):
         store.save(run(class_benchmark(), method, batch_size=10))

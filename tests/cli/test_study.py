@@ -178,7 +178,7 @@ def test_a_study_is_made_by_workers_and_then_there(
 
 @pytest.mark.real_data
 def test_a_part_of_the_main_table_tried_small(need: Any, tmp_path: Path) -> None:
-    """As a user does it: in a process of its own."""
+    """The command runs in a process of its own, as a user starts it."""
     data = need("mnist")
     words = ("study", "run", "main", "--benchmark", "rotated-mnist", "--mode", "offline")
     words += ("--method", "er", "--seeds", 2, "--workers", 1, "--out", tmp_path / "out")

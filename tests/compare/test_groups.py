@@ -197,7 +197,7 @@ def test_runs_of_two_versions_of_a_plugin_are_two_groups(half: Path) -> None:
         return own
 
     def forget() -> None:
-        """As another process would not know it."""
+        """Forget the component, as a different process would not know it."""
         for name in [name for name in sys.modules if name.startswith("twofold_plugin_half")]:
             del sys.modules[name]
 

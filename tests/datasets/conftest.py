@@ -28,7 +28,7 @@ def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
 
 @pytest.fixture
 def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine where nobody has set $TWOFOLD_DATA."""
+    """Unset $TWOFOLD_DATA."""
     monkeypatch.delenv("TWOFOLD_DATA", raising=False)
 
 
@@ -56,7 +56,7 @@ def serve() -> Iterator[Callable[..., servers.Server]]:
 
 @pytest.fixture(scope="session")
 def real_folder(data_folder: Path | None) -> Path:
-    """Where real images are; it may be the user's cache, as these tests have one of their own."""
+    """The folder of real images, which may be the user's cache: these tests have their own."""
     if data_folder is None:
         with suppress(UserError):
             get("mnist")

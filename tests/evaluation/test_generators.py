@@ -63,7 +63,7 @@ def test_without_a_known_memory_the_functions_do_the_same(draw, monkeypatch):
 
 
 def test_a_different_memory_is_recognised(monkeypatch):
-    """As of another version of numpy: its functions are used."""
+    """The functions of a version of numpy with a different memory are used instead."""
     assert generators._place_in_numpy.__wrapped__() is not None
     monkeypatch.setattr(generators, "_read", lambda address, size: bytes(size))
     assert generators._place_in_numpy.__wrapped__() is None

@@ -297,7 +297,7 @@ def test_a_run_that_cannot_be_described_is_trained_anew_and_it_is_said(
 
 
 def test_a_copy_of_a_plugin_is_the_plugin(tmp_path: Path) -> None:
-    """As on a node of a cluster that was sent a plugin, and later finds the file itself."""
+    """A node of a cluster was sent a plugin, and later finds the file itself."""
     text = (
         "from twofold import Routine\n"
         "class Copied(Routine, name='copied'):\n    def after_step(self, step): pass\n"

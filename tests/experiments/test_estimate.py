@@ -123,7 +123,7 @@ def test_the_work_of_bic() -> None:
     ("benchmark", "parts"), [("rotated-mnist", 1), ("domain-cifar100", 5), ("split-cifar100", 10)]
 )
 def test_the_published_sizes_are_the_datasets(benchmark: str, parts: int, need: Any) -> None:
-    """Of Mini-ImageNet, which nobody may hand out, there may be a part only."""
+    """A user may have only a part of Mini-ImageNet, which nobody may hand out."""
     name = Recipe.find(benchmark).dataset
     data = datasets.load(name, need(name))
     sizes = Recipe.find(benchmark).published_sizes

@@ -86,7 +86,7 @@ def test_folders_are_swapped_in_one_step(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_put_aside_comes_back(tmp_path: Path) -> None:
-    """As after a kill between the two renames of a file system that cannot swap folders."""
+    """A kill came between the two renames of a file system that cannot swap folders."""
     runs = Store(tmp_path)
     folder = runs.save(run_with(10))
     (tmp_path / ".work").mkdir(exist_ok=True)

@@ -51,8 +51,16 @@ def test_every_option_of_a_run_can_be_said(written: Any) -> None:
     assert result == configure(
         "split-cifar100", "bic", mode="online", profile="published", tasks=2,
         eval_schedule="every:4", eval_size=5, memory_per_class=6, memory_grouping="class",
-        whitening="train", momentum=0, keep_weights="end",
+        whitening="train", momentum=0, keep_weights="end", eval_precision="auto",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "precision"), [("", "auto"), ('eval_precision = "fp32"', "fp32")])
+def test_the_precision_chooses_itself_unless_a_study_sets_it(
+    written: Any, line: str, precision: str
+) -> None:
+    configs = studies.load(written(STUDY + line)).configs()
+    assert {config.eval_precision for config in configs} == {precision}
 
 
 def test_the_document_names_every_key_and_option() -> None:

@@ -344,7 +344,7 @@ def test_the_frame_holds_all_curves(finished_store):
 
 
 def test_runs_go_to_the_devices_given_in_turn(tmp_path):
-    """As with several runs on each GPU: one worker for each time that a device is named."""
+    """A device that is named several times has as many workers, as several runs on a GPU need."""
     from twofold.experiments.local import LocalEngine
 
     class Watch:

@@ -21,7 +21,7 @@ class Branching(nn.Module):
 
 
 def after_training(module: nn.Module, seed: int = 0) -> FlatModel:
-    """With statistics and weights as after some training, not as at the start."""
+    """Return a network with statistics and weights as they are after some training."""
     torch.manual_seed(seed)
     net = FlatModel(module)
     for _ in range(3):

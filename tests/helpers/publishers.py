@@ -76,7 +76,7 @@ def cifar_contents(train: int = 40, test: int = 20) -> dict[str, dict[str, Any]]
 
 
 def balanced_cifar_contents(train: int = 5, test: int = 2) -> dict[str, dict[str, Any]]:
-    """So many images of each class, in a random order; five classes in each super-class."""
+    """Return as many images of each class, in a random order; a super-class has five classes."""
     contents = cifar_contents(100 * train, 100 * test)
     for part in ("train", "test"):
         count = len(contents[part]["fine_labels"])

@@ -137,7 +137,7 @@ def until(condition: Callable[[], object], what: str, seconds: float = PATIENCE)
 
 
 def steps(folder: Path, run: int) -> list[tuple[int, int]]:
-    """Which process has made which steps of a run, in order."""
+    """Return the process of each step of a run, in order."""
     file = folder / f"run-{run}"
     lines = file.read_text().splitlines() if file.exists() else []
     return [(int(process), int(step)) for process, step in map(str.split, lines)]

@@ -122,7 +122,7 @@ def test_every_example_has_the_same_chance_of_being_stored():
 
 
 def test_a_smaller_quota_keeps_a_part_of_a_larger_ones():
-    """So that the same examples are stored whatever a method does with its share."""
+    """The same examples are stored, whatever a method does with its share."""
     sequence, labels = tasks_and_labels(2, 3, 20, shared=True)
     small = filled(sequence, labels, per_class=4)
     large = filled(sequence, labels, per_class=9)

@@ -137,7 +137,7 @@ def test_bic_in_the_first_task_is_cross_entropy():
 
 
 def accuracies(training: Training, correction: np.ndarray | None) -> list[float]:
-    """Of the network as it is now on the first two tasks, from corrected logits."""
+    """Return the accuracy of the present network on the first two tasks, from corrected logits."""
     results = []
     for task in training.benchmark.tasks[:2]:
         batch = training.benchmark.test.batch(task.test)
@@ -217,7 +217,7 @@ def test_the_bias_fit_is_the_optimum_of_another_optimiser(seed, old, new, bias):
 
 @pytest.mark.parametrize("bias", [4.0, 8.0, 15.0, 40.0])
 def test_the_bias_fit_is_the_optimum_however_strong_the_bias(bias):
-    """As at the end of split-cifar100: 90 old classes, 10 new ones, 10 examples of each."""
+    """The end of split-cifar100: 90 old classes, 10 new ones, 10 examples of each."""
     problem = bias_problem(0, 1000, 90, 10, bias=bias)
     ours, other = (bias_loss(w, *problem) for w in (fit_bias(*problem), by_simplex(problem)))
     assert ours == pytest.approx(other, abs=1e-5)

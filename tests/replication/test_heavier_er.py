@@ -27,7 +27,7 @@ def weights(method: str) -> torch.Tensor:
 
 @pytest.mark.parametrize("gamma", [0.5, 1.0])
 def test_it_is_gem_with_its_dual_variables_at_their_bound(gamma: float) -> None:
-    """With one past task, whose gradient is part of g: at the bound unless g_new is far from it."""
+    """The dual is at its bound: the past gradient is part of g, and g_new is not far away."""
     import_file(str(PLUGIN))
     heavier = weights(f"heavier-er(gamma={gamma})")
     torch.testing.assert_close(heavier, weights(f"er+gem(gamma={gamma},when=always)"))

@@ -75,7 +75,7 @@ def test_mega_with_what_is_not_finite_keeps_the_gradient_and_counts_it(scheme):
 
 @pytest.mark.parametrize("objective", ["finetune", "er", "der", "joint"])
 def test_mega_gets_the_loss_that_its_reference_is_the_gradient_of(objective):
-    """And it is in the curves only where the objective has it."""
+    """It is in the curves only if the objective has it."""
     records = []
 
     class Watching(Mega):

@@ -64,11 +64,12 @@ def act(args: argparse.Namespace) -> None:
 
 def _store(args: argparse.Namespace) -> None:
     from twofold.compare.groups import groups
+    from twofold.compare.starts import one_start_per_seed
     from twofold.report.tables import render, store_table
     from twofold.report.tables.store import USUAL
 
     runs = selected_runs(args, args.metrics or USUAL)
-    table = store_table(groups(runs), args.metrics, args.sort)
+    table = store_table(groups(one_start_per_seed(runs)), args.metrics, args.sort)
     write_text(render, table, args)
 
 

@@ -17,6 +17,7 @@ from twofold.benchmarks import Recipe
 from twofold.choices import Mode
 from twofold.compare.groups import Group, groups
 from twofold.compare.reductions import Reductions, changed_plugins
+from twofold.compare.starts import one_start_per_seed
 from twofold.errors import UserError, unknown
 from twofold.experiments import profiles
 from twofold.experiments.config import Config, configure, own_settings
@@ -268,6 +269,7 @@ def method_groups(runs: Sequence[Run]) -> list[Group]:
     """
     if not runs:
         raise UserError("a figure needs at least one run")
+    runs = one_start_per_seed(runs)
     _check_alike(runs, ("benchmark", "mode", "profile"), "the runs")
     # The optimiser comes first, since its own learning rate and momentum follow from it.
     own_names = own_settings(run.config for run in runs)

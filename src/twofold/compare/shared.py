@@ -12,6 +12,7 @@ from twofold.memories.reading import described
 from twofold.options import Option, options
 from twofold.settings import Settings
 
+START = "start_digest"  # no flag, but all that a run learns depends on where it starts
 TUNED = tuple(UNSTATED)  # learning rate and batch size, which are stated even if they are usual
 
 
@@ -25,7 +26,7 @@ def shared_words(configs: Sequence[Config], apart: Iterable[str] = ()) -> list[s
     stated = [
         each
         for name, each in known.items()
-        if each.role != "place" and each.flag is not None and name not in hidden
+        if each.role != "place" and (each.flag is not None or name == START) and name not in hidden
         if _is_stated(each, configs[0].value(name))
     ]
     return setting_words(configs[0], stated)

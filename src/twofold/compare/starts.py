@@ -7,25 +7,30 @@ from collections.abc import Sequence
 
 from twofold.experiments.runs import Run
 
-OWN = "own"  # in place of the start of a run that shares it with its seed
+OWN = "per seed"  # in place of the start of a run that shares it with its seed
 
 
 def one_start_per_seed(runs: Sequence[Run]) -> list[Run]:
     """Return the runs with the same start, so that their seeds form a group.
 
-    This holds only if every seed has one start, for all methods of a benchmark and mode. Then the
-    weights are part of the seed, as a random initialisation is. Otherwise runs stay as they are.
+    This holds for a benchmark and mode in which every seed has one start, for all methods. Then the
+    weights are part of the seed, as a random initialisation is. Other runs stay as they are.
     """
-    starts: dict[tuple[object, ...], set[str]] = {}
+    starts: dict[tuple[str, str], dict[int, set[str]]] = {}
     for run in runs:
-        config = run.config
-        place = (config.benchmark, config.mode, config.seed)
-        starts.setdefault(place, set()).add(config.start_digest)
-    if any(len(digests) > 1 or "" in digests for digests in starts.values()):
-        return list(runs)
+        seeds = starts.setdefault((run.config.benchmark, run.config.mode), {})
+        seeds.setdefault(run.config.seed, set()).add(run.config.start_digest)
+    alike = {
+        place
+        for place, seeds in starts.items()
+        if all(len(digests) == 1 and "" not in digests for digests in seeds.values())
+    }
     return [
-        dataclasses.replace(
-            run, config=dataclasses.replace(run.config, start_from=OWN, start_digest=OWN)
-        )
+        _with_start(run, OWN) if (run.config.benchmark, run.config.mode) in alike else run
         for run in runs
     ]
+
+
+def _with_start(run: Run, start: str) -> Run:
+    config = dataclasses.replace(run.config, start_from=start, start_digest=start)
+    return dataclasses.replace(run, config=config)

@@ -69,7 +69,7 @@ class Timeline:
 
     @property
     def subject(self) -> str:
-        """Whose accuracy is shown."""
+        """The task or tasks whose accuracy is shown."""
         return "mean task" if self.mean else f"task {self.first}"
 
     @property

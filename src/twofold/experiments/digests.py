@@ -18,6 +18,7 @@ from torch import Tensor
 from twofold import datasets
 from twofold.benchmarks import Benchmark, Recipe
 from twofold.benchmarks.maps import Mapped, file_of
+from twofold.choices import Precision
 from twofold.datasets import cache
 from twofold.datasets.fetch import sha256_of
 from twofold.discovery import modules_of
@@ -90,6 +91,16 @@ def code_of(
     covered = {name: Path(plugin) for plugin in plugins for name in modules_of(plugin)}
     digest = code_digest(parts, covered)
     return [digest] if digest else []
+
+
+def serving_identities(config: Config) -> list[str]:
+    """Return a run's identity, and those of runs that serve as well.
+
+    `auto` takes either precision, so a run in fp32 or bf16 need not be repeated.
+    """
+    fixed: tuple[Precision, ...] = ("fp32", "bf16") if config.eval_precision == "auto" else ()
+    others = (dataclasses.replace(config, eval_precision=precision) for precision in fixed)
+    return [each.identity() for each in (config, *others)]
 
 
 def with_data(config: Config, folder: Path | None) -> Config:

@@ -36,7 +36,7 @@ from twofold.evaluation.predictors import chunk_size
 from twofold.experiments.archive import identity_of
 from twofold.experiments.checksums import DamagedRunError
 from twofold.experiments.config import Config
-from twofold.experiments.digests import with_data
+from twofold.experiments.digests import serving_identities, with_data
 from twofold.experiments.execution import one_thread
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
@@ -363,7 +363,7 @@ def seconds_left(configs: Sequence[Config], store: Store, data: Path | None) -> 
     estimator = Estimator(data, finished=newest(store))
 
     def done(config: Config) -> bool:
-        if config.identity() not in identities:
+        if identities.isdisjoint(serving_identities(config)):
             return False
         return config.keep_weights == "none" or store.find(config) is not None  # with its weights
 

@@ -17,7 +17,7 @@ from twofold.benchmarks import Recipe
 from twofold.errors import UserError
 from twofold.experiments.archive import identity_of
 from twofold.experiments.config import Config
-from twofold.experiments.digests import with_data
+from twofold.experiments.digests import serving_identities, with_data
 from twofold.experiments.estimate import Estimator, command_seconds, newest
 from twofold.experiments.store import Store
 from twofold.text import counted, spoken
@@ -90,12 +90,17 @@ def seconds_of(text: str) -> float:
 
 
 def reductions(configs: Sequence[Config]) -> list[Reduction]:
-    """Return the reductions in the order in which they are tried, from none to the largest."""
+    """Return the reductions in the order in which they are tried, from none to the largest.
+
+    An evaluation that the runs have anyway is no reduction.
+    """
     changes: dict[str, Any] = {}
-    all_reductions = []
+    all_reductions: list[Reduction] = []
     for exactness, change in EVALUATIONS:
         changes |= change
-        all_reductions.append(Reduction(exactness, dict(changes)))
+        reduction = Reduction(exactness, dict(changes))
+        if not all_reductions or reduction.of(configs) != all_reductions[-1].of(configs):
+            all_reductions.append(reduction)
     least, seeds = all_reductions[-1], len({config.seed for config in configs})
     all_reductions += [
         dataclasses.replace(least, seeds=count) for count in (3, 2, 1) if count < seeds
@@ -121,7 +126,8 @@ def fit(
 
     def plan(reduction: Reduction) -> Plan:
         runs = reduction.of(configs)
-        left = [estimator.seconds(run) for run in runs if not (done and run.identity() in done)]
+        missing = (run for run in runs if not done or done.isdisjoint(serving_identities(run)))
+        left = [estimator.seconds(run) for run in missing]
         return Plan(reduction, runs, command_seconds(left, workers))
 
     tried, known = list[Plan](), reductions(configs)

@@ -36,6 +36,7 @@ from twofold.experiments.archive import CURVES, KIND, MARK, Archive, identity_of
 from twofold.experiments.checksums import DamagedRunError, check, read_files, write_checksums
 from twofold.experiments.columns import StoredColumns
 from twofold.experiments.config import Config
+from twofold.experiments.digests import serving_identities
 from twofold.experiments.files import digest, exchange, own_folder, sync, sync_names
 from twofold.experiments.files import writing as writing
 from twofold.experiments.plain import WrongContentError
@@ -104,15 +105,15 @@ class Store:
             )
 
     def find(self, config: Config) -> Path | None:
-        """Return the place of the complete run of a configuration. A damaged run is set aside.
+        """Return the place of a complete run of a configuration. A damaged run is set aside.
 
         A run is not complete without the weights that the configuration asks to keep.
         """
-        folder = self.find_identity(config.identity())
-        if folder is None or config.keep_weights == "none":
-            return folder
-        tasks = len(self._summary(folder).get("accuracy_after_task", []))
-        return folder if holds(folder, config.keep_weights, tasks) else None
+        for folder in filter(None, map(self.find_identity, serving_identities(config))):
+            tasks = len(self._summary(folder).get("accuracy_after_task", []))
+            if config.keep_weights == "none" or holds(folder, config.keep_weights, tasks):
+                return folder
+        return None
 
     def find_identity(self, identity: str) -> Path | None:
         """Return the place of a sound run, and set a damaged one aside."""

@@ -7,7 +7,8 @@
     [[grid]]                         # as many as you like
     benchmark = "rotated-mnist"      # one value, or a list:
     method = ["er", "er+gem"]        # the runs are all combinations
-    lr = [0.1, 0.01]                 # any option of a run; what is not given is its default
+    lr = [0.1, 0.01]                 # any option of a run; what is not given is its default,
+                                     # except for eval_precision, which is "auto"
 
     [primary]                        # the comparisons that the study is to decide, if any
     method = ["er+gem"]              # each with its objective alone, per benchmark and mode
@@ -47,6 +48,7 @@ LARGEST = 2**20  # letters of a study
 KEYS = ("title", "about", "seeds", "plugins", "grid", "primary", "tuned")
 
 Options = dict[str, Any]  # of `configure`
+DEFAULTS: Options = {"eval_precision": "auto"}  # the same predictions, sooner on some processors
 
 
 class Point(NamedTuple):
@@ -194,8 +196,8 @@ def _study(name: str, content: Options, folder: Path, plugins: Sequence[str]) ->
     points: list[Point] = []
     for number, grid in enumerate(grids, 1):
         with _within(f"grid {number}"):
-            given = ({**options, "plugins": [*own_plugins, *plugins]} for options in _product(grid))
-            points += map(_point, given)
+            usual = {**DEFAULTS, "plugins": [*own_plugins, *plugins]}
+            points += (_point({**usual, **options}) for options in _product(grid))
     with _within("tuned"):
         points = _tuned(points, read_choices(content.get("tuned", [])))
     seeds = _seeds(content.get("seeds", 1))

@@ -18,7 +18,7 @@ from typing import Any
 from twofold.errors import UserError, unknown
 from twofold.evaluation.measures import MEASURES
 from twofold.experiments.config import Config, configure
-from twofold.experiments.digests import with_data
+from twofold.experiments.digests import serving_identities, with_data
 from twofold.experiments.options import Request
 from twofold.experiments.running import as_path, run_all
 from twofold.experiments.studies import MOST_RUNS, Point, Study
@@ -185,7 +185,8 @@ def tune(study: Study, tuning: Tuning, **work: Any) -> list[Choice]:
 
     def values(candidate: Candidate) -> list[float | None]:
         complete = (with_data(config, as_path(work.get("data"))) for config in candidate.configs)
-        return [by_identity[each.identity()].measures[tuning.metric] for each in complete]
+        found = (by_identity.keys() & serving_identities(each) for each in complete)
+        return [by_identity[min(each)].measures[tuning.metric] for each in found]
 
     return [
         _choice(place, {each.text: (each, values(each)) for each in found}, tuning)

@@ -1,4 +1,4 @@
-"""So many examples of each class, over all tasks: new tasks displace old ones (D1)."""
+"""A quota of examples per class over all tasks: new tasks displace old ones (D1)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twofold.memories.per_class_task import PerClassTask
 
 @dataclass
 class PerClass(PerClassTask, name="per-class"):
-    """So many random examples of each class over all tasks (the authors' code, D1).
+    """A quota of random examples per class over all tasks (the authors' code, D1).
 
     per_class: examples of a class. Where tasks share a class, new tasks displace old ones, as in a
         reservoir.

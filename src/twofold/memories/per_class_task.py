@@ -15,7 +15,7 @@ QUOTA = 100  # the paper's
 
 @dataclass
 class PerClassTask(Memory, name="per-class-task"):
-    """So many random examples of each class of each task (the paper).
+    """A quota of random examples per class of each task (the paper).
 
     per_class: examples of a class in a task.
     """

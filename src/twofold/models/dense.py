@@ -1,8 +1,10 @@
 """Networks of linear layers and ReLUs, whose gradients are computed without autograd's graph.
 
-The products are the same as autograd's, with the same operands in the same order, so gradients are
-bitwise equal. They are written straight to their place. Autograd would write them to new memory and
-add them to zeros, which takes as long as the products of a small batch.
+The products are the same as autograd's, with the same operands in the same order. They are written
+straight to their place. Autograd would write them to new memory and add them to zeros, which takes
+as long as the products of a small batch. Gradients are bitwise equal to autograd's, except that
+some processors round a product differently if its place is not aligned to 16 bytes, as in layers of
+odd sizes.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def names(benchmark: str, method: str, **options: Any) -> list[str]:
     ],
 )
 def test_what_is_in_force(benchmark: str, method: str, expected: list[str]) -> None:
-    """As docs/profiles.md has it."""
+    """The expected departures are those of docs/profiles.md."""
     assert names(benchmark, method) == []
     assert names(benchmark, method, profile="published") == expected
 

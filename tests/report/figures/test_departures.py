@@ -64,6 +64,6 @@ def test_the_figure_has_the_papers_number_only_beside_the_same_quantity(
 
 
 def shown(axes: Axes) -> set[tuple[float, float]]:
-    """Where the marks are."""
+    """Return the places of the marks."""
     lines = [line for line in axes.lines if len(line.get_xdata()) == 1]
     return {(round(line.get_xdata()[0], 6), line.get_ydata()[0]) for line in lines}

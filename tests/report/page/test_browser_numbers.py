@@ -42,7 +42,7 @@ def page_of(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
 
 
 def effects(page: Any, which: int) -> tuple[Any, ...]:
-    """Of the chart of a hypothesis: the symbols by method, the axis's range and its title."""
+    """Return a hypothesis chart's symbols by method, its axis's range and its title."""
     result = page.evaluate(
         """(which) => {
             const { data, layout } = document.querySelectorAll(".effects")[which];
@@ -84,7 +84,7 @@ def test_a_verdict_does_not_contradict_its_sentence(page_of) -> None:
 
 
 def test_a_phone_shows_the_verdict_beside_a_long_name(page_of) -> None:
-    """So small an effect needs more than 1,000 seeds, the longest verdict."""
+    """An effect that needs more than 1,000 seeds has the longest verdict."""
     long = "er+gem(gamma=0.25,when=always,rule=added)+clip+warmup"
     page = page_of(ends_at("er", 60, 62, 64.1), ends_at(long, 62, 60, 64))
     page.set_viewport_size({"width": 390, "height": 800})

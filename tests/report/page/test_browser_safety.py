@@ -19,7 +19,7 @@ HOSTILE = "<img src=x onerror=\"document.title='hit'\">&lt;b&gt;'\"%{x}</script>
 
 
 def hostile_runs() -> list[Run]:
-    """As a store from somewhere may have them: no name is what twofold would have made of it."""
+    """Return runs with hostile names, as a store from elsewhere may have them."""
     default = curve_run("er+gem", gap_accuracies(60, 2, 0)).config
     plain = curve_run("er", gap_accuracies(60, 2, 0)).config
     options = {"benchmark": HOSTILE.replace("/", "∕"), "plugins": [f"/tmp/{HOSTILE}.py"]}

@@ -12,7 +12,6 @@ from matplotlib.ticker import MaxNLocator
 
 from twofold.compare.groups import Group
 from twofold.compare.selection import method_groups
-from twofold.compare.starts import OWN, one_start_per_seed
 from twofold.drawing.curves import Array
 from twofold.drawing.panels import ZOOM
 from twofold.drawing.style import (
@@ -51,12 +50,11 @@ NOTE = (
     "L is the loss on 256 training images of past tasks, drawn anew for every step, in evaluation "
     "mode; s is a step, g the objective's gradient."
 )
-STARTS = "every seed starts from trained weights of its own"
 
 
 def diagnosed(runs: Sequence[Run]) -> list[Run]:
     """Return the runs whose curves have what the figure shows."""
-    return one_start_per_seed([run for run in runs if {COSINE, *LINES} <= run.columns.keys()])
+    return [run for run in runs if {COSINE, *LINES} <= run.columns.keys()]
 
 
 @figure(
@@ -98,8 +96,7 @@ def diagnosis_figure(
         drawn.align_ylabels(panels[:, 0])
         add_legend(drawn, {name: _short(style) for name, style in lines.values()})
         below = f"{NOTE} Shown: the switch to task {task}."
-        own = [STARTS] * (groups[0].config.start_from == OWN)
-        add_note(drawn, [below, *training_notes(groups, names), *own])
+        add_note(drawn, [below, *training_notes(groups, names)])
     return drawn
 
 

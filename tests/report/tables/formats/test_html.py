@@ -72,7 +72,7 @@ def _texted(page: Cells) -> list[tuple[str, dict[str, str | None]]]:
 
 
 def test_html_rows_are_as_wide_as_their_head(papers: list[Group]) -> None:
-    """With cells that span rows counted in."""
+    """Count cells that span rows in every row."""
     for name in ("main", "appendix"):
         for text in render(study_table(name, papers), "html").split("</table>")[:-1]:
             head, *body = re.findall("<tr>(.*?)</tr>", text)
