@@ -7,7 +7,8 @@ import { chosenPanels, columns, layoutOf } from "./layout.js";
 import { change, choice, look, switches } from "./state.js";
 import { tracesOf } from "./traces.js";
 
-const CONFIG = { displayModeBar: false, showTips: false, doubleClick: false };
+// Half a second is the usual delay of a double click. Plotly's own, 300 ms, is too short for a page that is busy drawing.
+const CONFIG = { displayModeBar: false, showTips: false, doubleClick: false, doubleClickDelay: 500 };
 
 /** @param {number} width */
 const roomIn = (width) => (width < 620 ? 1 : width < 1000 ? 2 : 3);
