@@ -20,6 +20,11 @@ from twofold.models import reduced_resnet18
 from twofold.settings import Settings
 from twofold.training import Training
 
+LIMIT = (
+    15  # seconds of a comparison, after which no further round begins: slow processors need fewer
+)
+FEWEST = 3  # rounds, however long they take
+
 
 @dataclass(frozen=True)
 class Row:
@@ -44,13 +49,17 @@ def in_turns(
     clock: Callable[[], float] = time.perf_counter,
     average: Callable[[list[float]], float] = statistics.median,
 ) -> dict[str, float]:
-    """The average seconds of each, taken in turns, without the rounds that warm up.
+    """Return the average seconds of each, taken in turns, without the rounds that warm up.
 
+    rounds: as many as this, or fewer on a processor that would take longer than LIMIT.
     clock: `time.process_time` for what runs in this process on one thread, since other processes
         would take a different share of each.
     """
     seconds: dict[str, list[float]] = {name: [] for name in what}
-    for _ in range(warm_up + rounds):
+    began = time.monotonic()
+    for turn in range(warm_up + rounds):
+        if turn >= warm_up + FEWEST and time.monotonic() - began > LIMIT:
+            break
         for name, act in what.items():
             start = clock()
             act()

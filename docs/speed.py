@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +21,26 @@ def value_text(row: Measured) -> str:
 
 
 def cells(name: str, columns: list[dict[str, Measured]]) -> list[str]:
-    """Return a row of the table: its name, a value per result, and the goal."""
+    """Return a row of the table: its name, a value per result, and its goal or goals."""
     found = [rows[name] for rows in columns if name in rows]
     values = [value_text(rows[name]) if name in rows else EMPTY for rows in columns]
-    return [name, *values, f"{found[0]['bound']} {found[0]['target']:g}{found[0]['unit']}"]
+    goals = " or ".join(dict.fromkeys(f"{row['target']:g}{row['unit']}" for row in found))
+    return [name, *values, f"{found[0]['bound']} {goals}"]
+
+
+def head(result: Measured) -> str:
+    """Return the processor in short, without trademarks and clock, and its instructions."""
+    short = re.sub(r"\(R\)| Processor| @.*", "", result["processor"])
+    return f"{short}, {result['instructions']}"
 
 
 results = [json.loads(file.read_text()) for file in sorted(RESULTS.glob("*.json"))]
 columns = [{row["name"]: row for row in result["rows"]} for result in results]
 names = list(dict.fromkeys(name for rows in columns for name in rows))
-heads = [f"{each['processor']}, {each['instructions']}" for each in results]
+heads = [head(result) for result in results]
 print(markdown_table([["row", *heads, "goal"], *(cells(name, columns) for name in names)], left=1))
 print()
-for head, result in zip(heads, results, strict=True):
+for title, result in zip(heads, results, strict=True):
     reached = sum(row["reached"] for row in result["rows"])
     count = len(result["rows"])
-    print(f"- {head}: {count} rows in {result['seconds']} s; {reached} reach their goal.")
+    print(f"- {title}: {count} rows in {result['seconds']} s; {reached} reach their goal.")
