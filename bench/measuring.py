@@ -20,10 +20,8 @@ from twofold.models import reduced_resnet18
 from twofold.settings import Settings
 from twofold.training import Training
 
-LIMIT = (
-    15  # seconds of a comparison, after which no further round begins: slow processors need fewer
-)
-FEWEST = 3  # rounds, however long they take
+LIMIT = 10  # seconds of a comparison, after which no further round begins on a slow processor
+FEWEST = 2  # rounds, however long they take
 
 
 @dataclass(frozen=True)
