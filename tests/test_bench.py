@@ -42,3 +42,13 @@ def test_operations_are_those_of_the_products():
     assert limits.operations(images) == [2 * n for n in (first, *others)]
     # Three products per layer, except that images need no gradient.
     assert limits.training_operations(images, 10) == 20 * 2 * (2 * first + 3 * sum(others))
+
+
+@pytest.mark.parametrize(("duration", "rounds"), [(0.1, 9), (3, 3), (60, 2)])
+def test_a_comparison_takes_fewer_rounds_where_they_are_slow(monkeypatch, duration, rounds):
+    """Rounds of three seconds exceed the limit of ten after the fourth, of which one warms up."""
+    measuring = importlib.import_module("measuring")
+    made = []
+    monkeypatch.setattr(measuring.time, "monotonic", lambda: duration * len(made))
+    measuring.in_turns({"act": lambda: made.append(1)}, rounds=9)
+    assert len(made) == 1 + rounds

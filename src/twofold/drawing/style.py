@@ -181,7 +181,7 @@ def add_note(figure: Figure, sentences: Sequence[str]) -> None:
     lines = [
         line
         for sentence in sentences
-        for line in wrapped(sentence, figure.get_figwidth() - 0.1, SMALL, " ").split("\n")
+        for line in wrapped(sentence, figure.get_figwidth() - 0.4, SMALL, " ").split("\n")
     ]
     figure.supxlabel("\n".join(lines), fontsize=SMALL, color=DIM, linespacing=1.3)
     _grow(figure, 0.11 * len(lines))
