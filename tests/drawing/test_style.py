@@ -19,6 +19,7 @@ from matplotlib.colors import to_hex
 from PIL import Image
 
 from twofold import UserError
+from twofold.drawing.style import SMALL, even_lines, inches, wrapped
 from twofold.report.figures import gap_figure, save_figure
 
 
@@ -125,3 +126,14 @@ def test_a_figure_that_cannot_be_written_is_an_error_in_one_line(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=r"can't write .*: "):
         save_figure(figure, tmp_path / "file" / "figure.png")
+
+
+@pytest.mark.parametrize("room", [1.5, 2.5, 3, 4, 6])
+def test_lines_of_a_note_are_as_few_as_fit_and_about_equally_long(room):
+    text = "domain-cifar100, offline, lr 0.1, batch size 128: mean ± standard error over 3 seeds"
+    lines = even_lines(text, room)
+    assert " ".join(lines) == text
+    assert len(lines) == len(wrapped(text, room, SMALL, " ").split("\n"))
+    widths = [inches(line, SMALL) for line in lines]
+    assert max(widths) <= room
+    assert min(widths) > 0.5 * max(widths)

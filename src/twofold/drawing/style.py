@@ -178,11 +178,8 @@ def _grid(names: Sequence[str], room: float) -> tuple[int, int]:
 
 def add_note(figure: Figure, sentences: Sequence[str]) -> None:
     """Add notes below everything, in small letters."""
-    lines = [
-        line
-        for sentence in sentences
-        for line in wrapped(sentence, figure.get_figwidth() - 0.4, SMALL, " ").split("\n")
-    ]
+    room = figure.get_figwidth() - 0.4
+    lines = [line for sentence in sentences for line in even_lines(sentence, room)]
     figure.supxlabel("\n".join(lines), fontsize=SMALL, color=DIM, linespacing=1.3)
     _grow(figure, 0.11 * len(lines))
 
@@ -209,6 +206,15 @@ def wrapped(text: str, room: float, size: float = LARGE, ends: str = "+, ") -> s
             lines.append("")
         lines[-1] += piece
     return "\n".join(line.rstrip() for line in lines)
+
+
+def even_lines(text: str, room: float) -> list[str]:
+    """Return as few lines of small letters as fit, about equally long: no word stands alone."""
+    lines = narrower = wrapped(text, room, SMALL, " ").split("\n")
+    while len(narrower) == len(lines) > 1:
+        lines, room = narrower, room - 0.2
+        narrower = wrapped(text, room, SMALL, " ").split("\n")
+    return lines
 
 
 def _pieces(text: str, room: float, size: float, levels: Sequence[str]) -> Iterator[str]:
