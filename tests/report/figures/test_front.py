@@ -4,37 +4,50 @@ from __future__ import annotations
 
 import pytest
 from helpers.figures import two_tasks
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.axes import Axes
+from matplotlib.text import Annotation
 
-from twofold import UserError
-from twofold.report.figures.front import front_figure
+from twofold import Run, UserError
+from twofold.report.figures.front import front_figure, undominated
 
 
-def test_a_point_per_method_at_its_measures():
+def points(axes: Axes) -> dict[str, tuple[float, float]]:
+    """The places of the drawn points, by the names beside them."""
+    drawn = {tuple(float(v[0]) for v in container[0].get_data()) for container in axes.containers}
+    names = {text.get_text(): text.xy for text in axes.texts if isinstance(text, Annotation)}
+    assert set(names.values()) == drawn
+    return names
+
+
+def measured(run: Run) -> tuple[float, float]:
+    return run.measures["new_speed"], run.measures["residual"]
+
+
+def test_a_point_per_method_at_its_measures_in_the_panel_of_its_objective():
     """An old task falls by 20 or by 5 points and comes back."""
+    er, gem = two_tasks("er", [90, 70, 80, 90]), two_tasks("er+gem", [90, 85, 90, 90])
+    joint = two_tasks("joint+gem", [90, 80, 90, 90])
+    first, second = front_figure([er, gem, joint]).axes
+    assert (first.get_title("left"), second.get_title("left")) == ("er", "joint")
+    assert points(first) == {"er": measured(er), "gem": measured(gem)}
+    assert points(second) == {"gem": measured(joint)}
+    assert len({y for _, y in points(first).values()}) == 2
+
+
+def test_a_label_of_ones_own_is_shown_as_it_is():
     runs = [two_tasks("er", [90, 70, 80, 90]), two_tasks("er+gem", [90, 85, 90, 90])]
-    figure = front_figure(runs)
-    (axes,) = figure.axes
-    points = {
-        label: tuple(float(v[0]) for v in container[0].get_data())
-        for container, label in zip(
-            axes.containers, axes.get_legend_handles_labels()[1], strict=True
-        )
-    }
-    expected = {
-        f"{number}  {run.config.method}": (run.measures["new_speed"], run.measures["residual"])
-        for number, run in enumerate(runs, 1)
-    }
-    assert points == expected
-    assert len({y for _, y in points.values()}) == 2
+    (axes,) = front_figure(runs, labels={"er+gem": "mine"}).axes
+    assert set(points(axes)) == {"er", "mine"}
 
 
-@pytest.mark.parametrize("count", [2, 30])
-def test_the_legend_of_many_methods_stays_above_the_note(count: int):
-    methods = [f"er+gem(gamma={number / 100})" for number in range(count)]
-    figure = front_figure([two_tasks(method, [90, 85, 90, 90]) for method in methods])
-    figure.draw_without_rendering()
-    (legend,), (note,) = figure.legends, figure.texts
-    assert legend.get_window_extent().y0 > note.get_window_extent().y1
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1))
+def test_the_line_joins_exactly_the_points_that_none_beats(places: list[tuple[int, int]]):
+    """By the definition: q beats p if it is at least as good in both, and better in one."""
+    beaten = {p for p in places for q in places if q != p and q[0] <= p[0] and q[1] <= p[1]}
+    assert undominated(places) == sorted(set(places) - beaten)
 
 
 def test_runs_without_a_switch_have_no_front():

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.text import Annotation
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
-from matplotlib.transforms import Bbox
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
 from twofold.compare.groups import Group
 from twofold.compare.selection import method_groups
-from twofold.drawing.style import DOUBLE, SMALL, STYLE, Style, add_note, empty_figure, wrapped
+from twofold.drawing.names import add_names
+from twofold.drawing.style import DOUBLE, PALE, STYLE, Style, add_note, empty_figure
 from twofold.errors import UserError
 from twofold.experiments.runs import Run
 from twofold.report.figures.base import figure
@@ -22,12 +21,14 @@ from twofold.report.figures.series import Labels, labels_of, styles_of
 from twofold.statistics import mean_and_error
 
 TIME, LOSS = "measures.new_speed", "measures.residual"
-HEIGHT = 2.8  # inches, at least
-LINE = 0.14  # inches of a line of the legend
-NAMES = 2.4  # inches of a name in the legend, at most
-MARKERS = "osD^vP*X"
-POINT = 8  # pixels of a marker
-SIDES = ((3, 2, "left"), (-3, 2, "right"), (3, -7, "left"), (-3, -7, "right"))  # of a number
+HEIGHT = 2.6  # inches of a panel
+PER_POINT = 0.06  # inches more for each point above ten
+LINEAR = 1.0  # residuals are drawn linearly up to this one, and then logarithmically
+RESIDUALS = (0, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
+MEANING = (
+    "The line joins the methods that no method of the panel beats in both. Residuals are linear "
+    f"up to {LINEAR:g}, and logarithmic above."
+)
 
 
 @figure(
@@ -40,35 +41,41 @@ SIDES = ((3, 2, "left"), (-3, 2, "right"), (3, -7, "left"), (-3, -7, "right"))  
 def front_figure(
     runs: Sequence[Run], labels: Labels | None = None, among: Sequence[Run] = ()
 ) -> Figure:
-    """Draw a numbered point per method with its standard errors.
+    """Draw a panel per objective, with a named point per method and its standard errors.
 
-    Its colour is that of the method, its marker is that of the objective. Both measures are means
-    over tasks.
+    Both measures are means over tasks.
     """
     groups = [group for group in method_groups(runs) if group.values(TIME) and group.values(LOSS)]
     if not groups:
         raise UserError("the figure front needs runs with at least two tasks")
     names, styles = labels_of(groups, labels), styles_of(groups, among)
-    objectives = list(dict.fromkeys(group.objective for group in groups))
+    panels: dict[str, list[Group]] = {}
+    for group in groups:
+        panels.setdefault(group.objective, []).append(group)
+    heights = [HEIGHT + PER_POINT * max(0, len(panel) - 10) for panel in panels.values()]
     with mpl.rc_context(STYLE):
-        entries = [
-            wrapped(f"{number}  {names[group.config.method]}", NAMES, SMALL)
-            for number, group in enumerate(groups, 1)
-        ]
-        lines = sum(len(entry.split("\n")) for entry in entries)
-        drawn = empty_figure(DOUBLE, max(HEIGHT, LINE * (lines + 1)))
-        axes = drawn.subplots()
-        for group, entry in zip(groups, entries, strict=True):
-            marker = MARKERS[objectives.index(group.objective) % len(MARKERS)]
-            _point(axes, group, entry, styles[group.config.method], marker)
-        _scale(axes)
-        axes.set_xlabel("new task at 90% (iterations)")
-        axes.set_ylabel("residual (points)")
-        drawn.legend(loc="outside right upper", fontsize=SMALL, handlelength=1)
-        add_note(drawn, notes(groups, names))
+        drawn = empty_figure(DOUBLE, sum(heights))
+        column = drawn.subplots(
+            len(panels), sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
+        )[:, 0]
+        for axes, (objective, panel) in zip(column, panels.items(), strict=True):
+            axes.set_title(objective, loc="left")
+            _draw_front(axes, [_place(group) for group in panel])
+            for group in panel:
+                _draw_point(axes, group, styles[group.config.method])
+            _scale(axes)
+        column[-1].set_xlabel("new task at 90% (iterations)")
+        add_note(drawn, [*notes(groups, names), MEANING])
         drawn.draw_without_rendering()  # now the axes have their size
-        _add_numbers(axes, [_place(group) for group in groups])
+        for axes, panel in zip(column, panels.values(), strict=True):
+            shown = [_short(names[group.config.method], group.objective) for group in panel]
+            add_names(axes, [_place(group) for group in panel], shown)
     return drawn
+
+
+def _short(name: str, objective: str) -> str:
+    """Leave out the objective, which is the panel's title."""
+    return name.removeprefix(f"{objective}+")
 
 
 def _place(group: Group) -> tuple[float, float]:
@@ -76,17 +83,29 @@ def _place(group: Group) -> tuple[float, float]:
     return x, y
 
 
-def _point(axes: Axes, group: Group, label: str, style: Style, marker: str) -> None:
+def _draw_point(axes: Axes, group: Group, style: Style) -> None:
     (x, dx), (y, dy) = (mean_and_error(group.values(metric)) for metric in (TIME, LOSS))
-    colour = style["color"]
-    axes.errorbar(
-        [x], [y], [dy or 0], [dx or 0], fmt=marker, ms=3.5, lw=0.7, color=colour, label=label
-    )
+    axes.errorbar([x], [y], [dy or 0], [dx or 0], fmt="o", ms=3.5, lw=0.7, color=style["color"])
+
+
+def undominated(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the points that no point beats in both coordinates, from left to right."""
+    front: list[tuple[float, float]] = []
+    for x, y in sorted(places):
+        if not front or y < front[-1][1]:
+            front.append((x, y))
+    return front
+
+
+def _draw_front(axes: Axes, places: Sequence[tuple[float, float]]) -> None:
+    x, y = zip(*undominated(places), strict=True)
+    axes.plot(x, y, drawstyle="steps-post", color=PALE, ls=":", zorder=0)
 
 
 def _scale(axes: Axes) -> None:
     """Make times logarithmic, with ticks at round numbers however few decades there are."""
     axes.set_xscale("log")
+    axes.margins(x=0.12)
     low, high = axes.get_xlim()
     few = high < 10 * low
     axes.xaxis.set_major_locator(
@@ -94,26 +113,9 @@ def _scale(axes: Axes) -> None:
     )
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_locator(NullLocator())
-
-
-def _add_numbers(axes: Axes, places: Sequence[tuple[float, float]]) -> None:
-    """Number the points, each on a side where no point and no earlier number is."""
-    points = axes.transData.transform([*places])
-    taken = [Bbox.from_bounds(x - POINT / 2, y - POINT / 2, POINT, POINT) for x, y in points]
-    for number, place in enumerate(places, 1):
-        sides = [_number(axes, str(number), place, side) for side in SIDES]
-        boxes = [text.get_window_extent() for text in sides]
-        overlaps = [sum(box.overlaps(other) for other in taken) for box in boxes]
-        best = overlaps.index(min(overlaps))
-        taken.append(boxes[best])
-        for text in sides[:best] + sides[best + 1 :]:
-            text.remove()
-
-
-def _number(
-    axes: Axes, text: str, place: tuple[float, float], side: tuple[float, float, str]
-) -> Annotation:
-    dx, dy, align = side
-    return axes.annotate(
-        text, place, (dx, dy), textcoords="offset points", fontsize=SMALL, ha=align
-    )
+    axes.set_yscale("symlog", linthresh=LINEAR, linscale=0.8)
+    axes.yaxis.set_major_locator(FixedLocator(RESIDUALS))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.set_ylim(bottom=-0.15)
+    axes.set_ylabel("residual (points)")

@@ -1,0 +1,50 @@
+"""Names beside points: legible, inside of the panel, and each at its own point."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import matplotlib as mpl
+import pytest
+from matplotlib.text import Annotation, Text
+from matplotlib.transforms import Bbox
+
+from twofold.drawing.names import NEAR, add_names
+from twofold.drawing.style import STYLE, empty_figure
+
+
+def named(places: list, names: list[str]) -> tuple[list[Annotation], list[Bbox], Bbox]:
+    """Draw points with names; return the names, their boxes and the panel's."""
+    with mpl.rc_context(STYLE):
+        figure = empty_figure(7, 3)
+        axes = figure.subplots()
+        axes.plot(*zip(*places, strict=True), "o")
+        figure.draw_without_rendering()
+        add_names(axes, places, names)
+        figure.draw_without_rendering()
+    texts = [child for child in axes.get_children() if isinstance(child, Annotation)]
+    return texts, [Text.get_window_extent(text) for text in texts], axes.get_window_extent()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_names_in_a_crowd_overlap_neither_each_other_nor_the_edge(seed: int):
+    draw = random.Random(seed)
+    near = [(draw.gauss(0, 0.05), draw.gauss(0, 0.1)) for _ in range(8)]
+    places = [*near, (1, 1), (-1, -1), (1, -1)]
+    texts, boxes, panel = named(places, [f"method(number={k})" for k in range(len(places))])
+    assert sorted(text.xy for text in texts) == sorted(places)
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+    for box in boxes:
+        assert all(panel.contains(*corner) for corner in box.corners())
+
+
+def test_a_name_alone_is_beside_its_point_without_a_line():
+    (first, second), _, _ = named([(0, 0), (1, 1)], ["a name", "the name at the right edge"])
+    assert (first.get_position(), first.arrow_patch) == ((NEAR, 0), None)
+    assert second.get_position()[0] < 0, "to the right there is no room"
+
+
+def test_a_name_that_is_moved_away_has_a_line():
+    texts, _, _ = named([(0, 0)] * 12, [f"the same place {k}" for k in range(12)])
+    assert any(text.arrow_patch is not None for text in texts)
