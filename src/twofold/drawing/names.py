@@ -30,8 +30,7 @@ def add_names(axes: Axes, places: Sequence[tuple[float, float]], names: Sequence
     """
     unit = axes.figure.dpi / 72  # pixels per point
     points = axes.transData.transform([*places]) / unit
-    window = axes.get_window_extent()
-    inside = Bbox.from_extents(*(window.extents / unit))
+    inside = Bbox(axes.get_window_extent().get_points() / unit)
     taken = [_box(x, y, 2 * MARGIN, 2 * MARGIN, 0.5) for x, y in points]
     for k in _crowded_first(points):
         width = inches(names[k], SMALL) * 72
