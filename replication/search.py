@@ -40,6 +40,8 @@ METHODS = [
     *("er+hold(every=20)", "er+hold+warmup(10)", "er+hold+momentum-reset"),
     *("er+two-sided(omega=10)", "er+two-sided(omega=100)"),
     "er+two-sided(omega=100,metric=softmax)",
+    *("er+hold(gain=1,damping=16)", "er+lpr(omega=16)+fade(100)"),
+    *("er+ahead(reach=0.1)", "er+ahead(reach=1)", "er+ahead(reach=1,use=project)"),
 ]
 HEAD = ["method", "task", "old before", "lowest", "at the end", "new task at 90%", "new at the end"]
 WHOLE_SEEDS = (7, 17, 27)
@@ -200,7 +202,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.train:
         torch.set_num_threads(1)
-        for plugin in ("two_sided.py", "slow.py"):
+        for plugin in ("two_sided.py", "ahead.py", "slow.py"):
             import_file(str(HERE / plugin))
     table = whole_tasks if args.whole else after_switches
     print(markdown_table(table(args.train), left=1))
