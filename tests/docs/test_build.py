@@ -187,3 +187,13 @@ def test_the_spread_of_min_is_taken_apart(monkeypatch: pytest.MonkeyPatch) -> No
     shared, own = spread(table)
     assert shared == pytest.approx(9, rel=0.1)
     assert own == pytest.approx(4, rel=0.05)
+
+
+def test_a_script_is_run_as_python_runs_it(build: ModuleType, root: Path) -> None:
+    """It is the main program, and it can import the scripts beside it."""
+    (root / "replication" / "neighbour_of_the_script.py").write_text("NUMBER = 42\n")
+    script = "from neighbour_of_the_script import NUMBER\nif __name__ == '__main__':\n"
+    (root / "replication" / "script.py").write_text(f"{script}    print('found', NUMBER)\n")
+    (root / "README.md").write_text(block("python replication/script.py"))
+    assert build.main([], root) == 0
+    assert "found 42" in (root / "README.md").read_text()
