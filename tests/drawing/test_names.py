@@ -6,6 +6,7 @@ import itertools
 import random
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
@@ -48,3 +49,14 @@ def test_a_name_alone_is_beside_its_point_without_a_line():
 def test_a_name_that_is_moved_away_has_a_line():
     texts, _, _ = named([(0, 0)] * 12, [f"the same place {k}" for k in range(12)])
     assert any(text.arrow_patch is not None for text in texts)
+
+
+def test_neighbours_do_not_exchange_their_names():
+    """The longer name does not fit on the right, and on the left the wrong point is nearer."""
+    places = [(-1, -1), (0.87, 0), (0.9, 0), (1, 1)]
+    texts, _, _ = named(places, ["a", "short", "the longer name", "b"])
+    for text in texts:
+        anchor = text.axes.transData.transform(text.xy) + np.multiply(text.get_position(), 200 / 72)
+        points = text.axes.transData.transform(places)
+        nearest = places[int(np.linalg.norm(points - anchor, axis=1).argmin())]
+        assert nearest == text.xy, text.get_text()

@@ -34,7 +34,7 @@ def add_names(axes: Axes, places: Sequence[tuple[float, float]], names: Sequence
     taken = [_box(x, y, 2 * MARGIN, 2 * MARGIN, 0.5) for x, y in points]
     for k in _crowded_first(points):
         width = inches(names[k], SMALL) * 72
-        distance, angle = _free_offset(points[k], width, inside, taken)
+        distance, angle = _free_offset(points[k], width, inside, taken, points)
         taken.append(_box_beside(points[k], width, distance, angle))
         dx, dy = _shift(distance, angle)
         axes.annotate(
@@ -58,16 +58,22 @@ def _crowded_first(points: np.ndarray) -> list[int]:
 
 
 def _free_offset(
-    point: np.ndarray, width: float, inside: Bbox, taken: Sequence[Bbox]
+    point: np.ndarray, width: float, inside: Bbox, taken: Sequence[Bbox], points: np.ndarray
 ) -> tuple[float, float]:
-    """Return the nearest distance and angle that are free, or those with the fewest overlaps."""
+    """Return the nearest distance and angle that are free, or those with the fewest overlaps.
 
-    def overlaps(offset: tuple[float, float]) -> int:
+    Among these, the name should not be nearer to a different point.
+    """
+
+    def trouble(offset: tuple[float, float]) -> tuple[bool, int, int]:
         box = _box_beside(point, width, *offset)
         visible = all(inside.contains(*corner) for corner in box.corners())
-        return sum(box.overlaps(other) for other in taken) + (0 if visible else len(taken))
+        overlaps = sum(box.overlaps(other) for other in taken)
+        distances = np.linalg.norm(points - point - _shift(*offset), axis=1)
+        nearer = int((distances < offset[0] - 0.1).sum())
+        return not visible, overlaps, nearer
 
-    return min(((distance, angle) for distance in DISTANCES for angle in ANGLES), key=overlaps)
+    return min(((distance, angle) for distance in DISTANCES for angle in ANGLES), key=trouble)
 
 
 def _shift(distance: float, angle: float) -> tuple[float, float]:
