@@ -108,7 +108,7 @@ def printed(command: str) -> str:
     program, *words = shlex.split(command)
     with contextlib.redirect_stdout(io.StringIO()) as out:
         if program == "python":
-            folder = str(Path(words[0]).parent)  # scripts import their neighbours
+            folder = str(Path(words[0]).resolve().parent)  # scripts import their neighbours
             with mock.patch.multiple(sys, argv=words, path=[folder, *sys.path]):
                 runpy.run_path(words[0], run_name="__main__")
         elif twofold(words):
