@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twofold.text import mean_text, signed, spoken
+from twofold.text import interval_text, mean_text, signed, spoken
 
 
 @pytest.mark.parametrize(
@@ -12,6 +12,21 @@ from twofold.text import mean_text, signed, spoken
 )
 def test_signs(value: float, text: str) -> None:
     assert signed(value) == text
+
+
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [
+        ((-0.34, 2.0), "−0.3 to +2.0"),
+        ((-0.02, 0.24), "−0.02 to +0.24"),
+        ((-0.006, 0.182), "−0.01 to +0.18"),
+        ((-0.004, 0.182), "−0.004 to +0.182"),
+        ((0.0, 0.0), "0.0 to 0.0"),
+        (None, "–"),
+    ],
+)
+def test_an_interval_shows_on_which_side_of_zero_it_ends(ends, text: str) -> None:
+    assert interval_text(ends) == text
 
 
 def test_the_mean_of_the_values_that_exist() -> None:

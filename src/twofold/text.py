@@ -41,8 +41,16 @@ def signed(number: float, decimals: int = 1) -> str:
 
 
 def interval_text(interval: tuple[float, float] | None, decimals: int = 1) -> str:
-    """Return `+0.3 to +2.0`; a dash if there is none."""
-    return " to ".join(signed(end, decimals) for end in interval) if interval else EMPTY
+    """Return `+0.3 to +2.0`; a dash if there is none.
+
+    It has up to two decimals more if an end would otherwise be rounded to zero, which is what an
+    interval is compared with.
+    """
+    if not interval:
+        return EMPTY
+    hidden = (any(end and not round(end, n) for end in interval) for n in (decimals, decimals + 1))
+    decimals += sum(hidden)
+    return " to ".join(signed(end, decimals) for end in interval)
 
 
 def p_text(p: float | None) -> str:

@@ -50,6 +50,18 @@ def test_stored_exploratory_runs_change_no_primary_verdict() -> None:
     assert own == alone
 
 
+def test_fewer_seeds_of_a_fuller_evaluation_change_no_primary_verdict() -> None:
+    """Three seeds evaluated after every iteration replaced the 24 of the confirmation."""
+    confirmation = stored("confirmation")
+    five = [run for run in stored("replication") if run.config.profile == "paper"]
+    alone = primary(verdicts(groups(confirmation)))
+    assert {len(v.seeds) for v in alone} == {24}
+    together = primary(verdicts(groups([*confirmation, *five, *stored("trajectories")])))
+    same_place = {(v.hypothesis, v.study, v.benchmark, v.mode) for v in alone}
+    own = [v for v in together if (v.hypothesis, v.study, v.benchmark, v.mode) in same_place]
+    assert own == alone
+
+
 def test_averaging_is_no_evidence_in_the_stored_runs() -> None:
     """The evaluated average of joint+ema was evidence for H1 and H3."""
     results = verdicts(groups(stored("trajectories")))
@@ -135,7 +147,11 @@ def test_families_are_a_benchmark_and_mode() -> None:
     assert [(family.methods, family.settings) for family in result] == [(4, 4)] * 8
     sota = primary_families("sota", "paper")
     assert [family.methods for family in sota] == [1, 1, 2, 2]
-    assert primary_families("appendix", "paper") == []
+
+
+def test_a_study_without_primary_comparisons_is_refused() -> None:
+    with pytest.raises(UserError, match="the study appendix declares no primary comparisons"):
+        primary_families("appendix", "paper")
 
 
 @pytest.mark.parametrize(

@@ -138,13 +138,22 @@ def test_the_setting_at_which_plain_sgd_ends_highest_counts() -> None:
     ]
 
 
-def test_full_runs_go_before_smaller_ones() -> None:
-    small = ({"iterations": 20}, {"eval_schedule": "every:10"})
+def test_full_runs_go_before_shorter_ones() -> None:
+    short = {"iterations": 20}
     runs = [seeded("er", PLAIN), seeded("er+gem", [81, 82, 84])]
-    for options in small:
-        runs += [seeded("er", [70.0] * 5, **options), seeded("er+gem", [90.0] * 5, **options)]
+    runs += [seeded("er", [70.0] * 5, **short), seeded("er+gem", [90.0] * 5, **short)]
     low, _ = verdicts(grouped(*runs))
     assert low.differences == (1, 2, 4)
+
+
+@pytest.mark.parametrize(("thin_seeds", "expected"), [(5, (20,) * 5), (3, (1, 2, 4))])
+def test_the_most_seeds_count_and_then_the_fullest_evaluation(thin_seeds: int, expected) -> None:
+    thin = {"eval_schedule": "every:10"}
+    runs = [seeded("er", [80.0] * 3), seeded("er+gem", [81, 82, 84])]
+    runs += [seeded("er", [70.0] * thin_seeds, **thin)]
+    runs += [seeded("er+gem", [90.0] * thin_seeds, **thin)]
+    low, _ = verdicts(grouped(*runs))
+    assert low.differences == expected
 
 
 def test_real_runs_are_compared_by_seed() -> None:

@@ -175,3 +175,37 @@ def test_versions_of_ones_own_code_are_not_mixed() -> None:
     found = runs(("er", {}), ("er+gem", {}))
     found[-1].summary["plugins"] = ["a newer text"]
     assert "the runs of er+gem come from 2 versions of its code" in message(found, "er", "er+gem")
+
+
+def started(found: list[Run], prefix: str) -> list[Run]:
+    """The runs, whose seeds start from weights of their own."""
+    starts = [f"{prefix}{run.config.seed}" for run in found]
+    return [changed(r, start_from=s, start_digest=s) for r, s in zip(found, starts, strict=True)]
+
+
+def test_seeds_may_start_from_weights_of_their_own() -> None:
+    found = started(runs(("er", {}), ("er+gem", {})), "w")
+    random = seeded("joint", THREE)  # from random weights, but it is not compared
+    (one, other) = sides([*found, *random], ["er", "er+gem"])
+    assert one.common(other) == [142, 152, 162]
+    assert one.group.config.start_digest == "per seed"
+    assert one.group.command() is None  # none trains all seeds
+    lacking = message(found[:4], "er", "er+gem")
+    assert lacking.endswith("(er 142, 152, 162; er+gem 142), and two are needed")
+
+
+def test_two_starts_per_seed_are_chosen_by_an_option_that_exists() -> None:
+    both = runs(("er", {}), ("er+gem", {}))
+    found = [*started(both, "a"), *started(both, "b")]
+    text = message(found, "er", "er+gem")
+    assert text.startswith("6 settings could be compared (start digest a142, a152, a162, b142, ")
+    assert text.endswith("add --may-differ start_digest, for instance")
+
+
+def test_starts_can_be_compared() -> None:
+    both = runs(("er", {}), ("er+gem", {}))
+    found = [changed(run, start_from="x", start_digest="a") for run in both[:3]] + both[3:]
+    message_of_both = message(found, "er", "er+gem")
+    assert message_of_both.endswith("--may-differ start_digest compares them nevertheless")
+    ers = [*found[:3], *(changed(run, start_from="y", start_digest="b") for run in both[:3])]
+    assert settings(sides(ers, ["a", "b"], by="start_digest"), "start_digest") == ["a", "b"]

@@ -41,9 +41,9 @@ def test_comparisons_with_the_same_methods_are_distinguished() -> None:
     runs = [seeded("er", PLAIN), seeded("er", PLAIN, **small), seeded("er+gem", [81, 82, 84])]
     runs.append(seeded("er+gem", [82, 84, 83], **small))
     sentences = [v.sentence for v in verdicts(grouped(*runs)) if v.hypothesis == "H1"]
-    assert "With" not in sentences[0]  # the primary one, as the study has it
+    assert "With memory" not in sentences[0]  # the primary one, as the study has it
     assert " With memory per-class-task(50)." in sentences[1]
-    assert "With" not in against([1, 2, 4]).sentence
+    assert "With memory" not in against([1, 2, 4]).sentence
 
 
 def test_an_objective_that_is_not_available_still_has_verdicts() -> None:
@@ -136,15 +136,15 @@ def test_an_undecided_verdict_says_what_would_decide() -> None:
     assert verdict.sentence == (
         "Undecided: the effect of gem on er's MIN is +1.0 points on average over 5 seeds, and "
         "−2.9 to +4.9 are compatible with the data. These seeds detect 5.0 points with 80% power. "
-        f"{verdict.seeds_needed} seeds would decide if the effect is as it looks, and "
-        f"{verdict.seeds_at_most} seeds whatever it is."
+        f"With the same power, {verdict.seeds_needed} new seeds would decide if the effect is as "
+        f"it looks, and {verdict.seeds_at_most} new seeds whatever it is."
     )
     without = against([3.6, 1.5, 1.5, 0.4, -2.0], "clip")
     assert without.sentence.endswith(
-        f"{without.seeds_needed} seeds would show an effect as large as it looks."
+        f"{without.seeds_needed} new seeds would show an effect as large as it looks."
     )
     hopeless = against([3.6, -3.5, 1.5, 0.4, -2.0], "clip")
-    assert "More than 1,000 seeds would show" in hopeless.sentence
+    assert "more than 1,000 new seeds would show" in hopeless.sentence
 
 
 # H2 and H3 need H1

@@ -1,9 +1,9 @@
 """Families: which comparisons a study declares as primary, and which are exploratory.
 
 A study's [primary] names the methods that it compares with their objectives. Those of a benchmark,
-mode and profile are one family, corrected for as many as are declared, whether they were run or
-not. All other comparisons are exploratory: one family per profile, without margins. Further runs in
-a store therefore change no primary verdict.
+mode and profile are one family per hypothesis, corrected for as many as are declared, whether they
+were run or not. All other comparisons are exploratory: one family per hypothesis and profile,
+without margins. Runs of further methods in a store therefore change no primary verdict.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from twofold.compare.selection import SMALLER, essence
+from twofold.errors import UserError
 from twofold.experiments import studies
 from twofold.experiments.config import Config
 from twofold.experiments.studies import Point, Study
@@ -40,8 +41,18 @@ class Family:
 
 def primary_families(study: str | None, profile: str) -> list[Family]:
     """Return the families that a study declares, or all studies of papers do."""
-    declaring = _shipped() if study is None else (studies.load(study),)
+    declaring = _shipped() if study is None else (_declaring(study),)
     return [family for each in declaring for family in _families(each, profile)]
+
+
+def _declaring(name: str) -> Study:
+    study = studies.load(name)
+    if study.primary is None:
+        raise UserError(
+            f"the study {name} declares no primary comparisons: add [primary] to it "
+            "(docs/studies.md)"
+        )
+    return study
 
 
 def _families(study: Study, profile: str) -> list[Family]:

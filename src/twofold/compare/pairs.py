@@ -8,8 +8,13 @@ from typing import NamedTuple
 
 from twofold.compare.groups import Group
 from twofold.compare.reductions import Reductions
-from twofold.compare.selection import Setting, Shelf, essence, preference
-from twofold.compare.statistics import FEWEST
+from twofold.compare.selection import (
+    Setting,
+    Shelf,
+    essence,
+    evaluation_preference,
+    training_preference,
+)
 from twofold.errors import UserError
 from twofold.experiments.config import Config
 from twofold.experiments.naming import name_of, what_and_how
@@ -97,13 +102,20 @@ def chosen(found: Sequence[Pair], all_settings: bool) -> list[Pair]:
 def _best(rivals: Sequence[Pair]) -> Pair:
     """Return the pair in the setting in which the plain objective ends highest.
 
-    Of several pairs in this setting, those with enough seeds come first, then full runs.
+    Of several pairs in this setting, which differ in their evaluation, the one with the most
+    common seeds counts, then the one that was evaluated in full: a few further runs with a
+    different schedule change nothing.
     """
     full = [pair for pair in rivals if not Reductions.of(pair.routine).training] or list(rivals)
     finals = {Setting.of(pair.plain.config): pair.plain.mean("avg") or 0.0 for pair in full}
     setting = max(finals, key=lambda s: (finals[s], s))
     same_setting = [pair for pair in full if Setting.of(pair.plain.config) == setting]
-    return min(same_setting, key=lambda pair: (pair.common < FEWEST, *preference(pair.routine)))
+    return min(same_setting, key=_preference)
+
+
+def _preference(pair: Pair) -> tuple[object, ...]:
+    group = pair.routine
+    return *training_preference(group), -pair.common, *evaluation_preference(group)
 
 
 def missing(group: Group) -> str:

@@ -66,16 +66,22 @@ def essence(config: Config, apart: Iterable[str] = (*Setting._fields, *SMALLER))
 
 def preference(group: Group) -> tuple[object, ...]:
     """For sorting: full runs first, then those nearest to them, then those with more seeds."""
-    config, reductions = group.config, Reductions.of(group)
+    return *training_preference(group), *evaluation_preference(group), -len(group.runs)
+
+
+def training_preference(group: Group) -> tuple[object, ...]:
+    """For sorting: runs trained in full first, then those nearest to them."""
+    config = group.config
     size = (-(config.iterations or math.inf), -(config.tasks or math.inf))
-    training = (bool(reductions.training), *(size if reductions.training else ()))
-    evaluation = (
-        not group.complete,
-        not group.knows_min,
-        bool(reductions.images),
-        bool(reductions.precision),
-    )
-    return bool(changed_plugins(group.runs[0])), *training, *evaluation, -len(group.runs)
+    shortened = bool(Reductions.of(group).training)
+    return bool(changed_plugins(group.runs[0])), shortened, *(size if shortened else ())
+
+
+def evaluation_preference(group: Group) -> tuple[object, ...]:
+    """For sorting: runs evaluated in full first, then those nearest to them."""
+    reductions = Reductions.of(group)
+    thinned = (not group.complete, not group.knows_min)
+    return *thinned, bool(reductions.images), bool(reductions.precision)
 
 
 class Shelf:

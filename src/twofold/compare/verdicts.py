@@ -27,20 +27,20 @@ from twofold.compare.statistics import FEWEST, NOTHING, Interval, Outcome, compa
 from twofold.compare.words import needed_words
 from twofold.evaluation.measures import MEASURES
 from twofold.experiments.config import Config, varying
-from twofold.text import counted, signed
+from twofold.text import counted, interval_text, signed
 
 LIMITS = (
     "Effects are routine minus plain SGD in points, the mean over the seeds that both have, for "
     "the trained weights. The simultaneous intervals of a family hold together with 95% "
     "(Bonferroni), and p is corrected in the same way. A verdict is an effect if this interval "
     "leaves out 0, an equivalence if it lies within the margin, and undecided otherwise.",
-    "Primary comparisons are declared by a study; those of a benchmark and mode are one family, "
-    "whether they were run or not. All others are exploratory, one family per hypothesis and "
-    "profile: they suggest what to test, and are no evidence.",
-    "Numbers of seeds are for an 80% chance of a decision, with the spread of these seeds. Fix the "
-    "number for all comparisons before training: stopping where something shows raises the rate of "
-    "false effects. The t interval assumes that the differences are about normal, which few seeds "
-    "cannot confirm.",
+    "Primary comparisons are declared by a study; those of a hypothesis on a benchmark in a mode "
+    "are one family, whether they were run or not. All others are exploratory, one family per "
+    "hypothesis and profile: they suggest what to test, and are no evidence.",
+    "Numbers of seeds are for an 80% chance of a decision by new seeds, with the spread of these. "
+    "Fix the number for all comparisons before training: stopping where something shows raises the "
+    "rate of false effects. The t interval assumes that the differences are about normal, which few "
+    "seeds cannot confirm.",
     "The seeds vary initial weights, order, memory and division into tasks. Nothing follows for "
     "different benchmarks or settings.",
 )
@@ -260,7 +260,7 @@ def _finding(verdict: Verdict, side: str, objection: str) -> str:
         return (
             f"{subject} differs by {effect} with each of {seeds}: there is no spread to test it by."
         )
-    allowed = " to ".join(map(signed, verdict.interval))
+    allowed = interval_text(verdict.interval)
     margin = counted(verdict.margin or 0, "point")
     if verdict.outcome == "equivalent":
         return (

@@ -22,13 +22,16 @@ class Tested(Protocol):
 
 def needed_words(tested: Tested, unit: str = "points", decimals: int = 1) -> str:
     """Return what the seeds of an undecided comparison detect, and how many would decide."""
-    text = f"These seeds detect {tested.detectable:.{decimals}f} {unit} with 80% power. "
-    if tested.seeds_at_most is None:
-        return f"{text}{_seeds(tested.seeds_needed)} would show an effect as large as it looks."
-    return (
-        f"{text}{_seeds(tested.seeds_needed)} would decide if the effect is as it looks, and "
-        f"{_seeds(tested.seeds_at_most).lower()} whatever it is."
-    )
+    detected = f"These seeds detect {tested.detectable:.{decimals}f} {unit} with 80% power."
+    needed, at_most = _new_seeds(tested.seeds_needed), tested.seeds_at_most
+    if at_most is None:
+        further = f"{needed} would show an effect as large as it looks"
+    else:
+        further = (
+            f"{needed} would decide if the effect is as it looks, and {_new_seeds(at_most)} "
+            "whatever it is"
+        )
+    return f"{detected} With the same power, {further}."
 
 
 def undecided_words(tested: Tested) -> str:
@@ -36,8 +39,11 @@ def undecided_words(tested: Tested) -> str:
     needed = tested.seeds_needed
     if needed is None:
         return "too few seeds" if len(tested.seeds) < FEWEST else "no spread"
-    return f"needs {f'{needed}' if needed <= MOST else f'more than {MOST:,}'} seeds"
+    return f"needs {_new_seeds(needed)}"
 
 
-def _seeds(number: int | None) -> str:
-    return f"More than {MOST:,} seeds" if number is None or number > MOST else f"{number} seeds"
+def _new_seeds(number: int | None) -> str:
+    """Return how many a new comparison needs; the seeds that suggested it do not count again."""
+    if number is None or number > MOST:
+        return f"more than {MOST:,} new seeds"
+    return f"{number} new seeds"

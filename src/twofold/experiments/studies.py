@@ -63,7 +63,7 @@ class Point(NamedTuple):
 class Primary:
     """The comparisons that a study is to decide: these methods, each with its objective alone.
 
-    Those of a benchmark and mode are one family.
+    Those of a hypothesis on a benchmark in a mode are one family.
     """
 
     methods: tuple[str, ...]

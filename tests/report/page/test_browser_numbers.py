@@ -84,12 +84,12 @@ def test_a_verdict_does_not_contradict_its_sentence(page_of) -> None:
 
 
 def test_a_phone_shows_the_verdict_beside_a_long_name(page_of) -> None:
-    """An effect that needs more than 1,000 seeds has the longest verdict."""
+    """An effect that needs more than 1,000 new seeds has the longest verdict."""
     long = "er+gem(gamma=0.25,when=always,rule=added)+clip+warmup"
     page = page_of(ends_at("er", 60, 62, 64.1), ends_at(long, 62, 60, 64))
     page.set_viewport_size({"width": 390, "height": 800})
     link = page.locator(".verdicts .link").last
-    assert "needs more than 1,000 seeds" in link.text_content()
+    assert "needs more than 1,000 new seeds" in link.text_content()
     cut = link.evaluate(
         """(link) => {
             const right = (e) => e.getBoundingClientRect().right;

@@ -32,6 +32,13 @@ def test_a_number_by_hand() -> None:
     assert [low[5], paper[5], difference[5]] == ["83.0 ± 0.6 (n=4)", "83.1 ± 0.5", "−0.1 (0.1 se)"]
 
 
+def test_no_bound_is_bold() -> None:
+    """The highest of several upper bounds need not be the highest MIN."""
+    thin = {"eval_schedule": "every:10"}
+    runs = [seeded("er", [80, 81, 82], **thin), seeded("er+gem", [90, 91, 92], **thin)]
+    assert bold(*runs) == []
+
+
 def test_two_seeds_are_no_unit_and_not_bold() -> None:
     """Domain CIFAR-100 had bold numbers and "7.2 se" from two seeds."""
     table = study_table("main", grouped(seeded("er", [82, 84]), seeded("er+gem", [92, 94])))

@@ -218,14 +218,15 @@ def _emboldened(numbers: Sequence[Number | None], sizes: Sequence[int]) -> list[
     """Mark the highest of each group, and those whose means lie within its standard error.
 
     Mark nothing in a group with a single number, with runs that were not trained and evaluated
-    alike, or with a number from fewer than three seeds.
+    alike, with bounds (the highest bound need not be the highest number), or with a number from
+    fewer than three seeds.
     """
     marked: list[Number | None] = []
     for size in sizes:
         group = numbers[len(marked) : len(marked) + size]
         present = [number for number in group if number and number.value]
         bar = math.inf
-        if len(present) > 1 and _alike(present) and all(len(n.seeds) >= FEWEST for n in present):
+        if len(present) > 1 and _comparable(present):
             best, error = max((n.value for n in present if n.value), key=lambda value: value[0])
             bar = best - (error or 0.0) - NEAR
         marked += [
@@ -235,5 +236,7 @@ def _emboldened(numbers: Sequence[Number | None], sizes: Sequence[int]) -> list[
     return marked
 
 
-def _alike(numbers: Sequence[Number]) -> bool:
-    return len({(number.remarks, number.bound) for number in numbers}) == 1
+def _comparable(numbers: Sequence[Number]) -> bool:
+    exact = not any(number.bound for number in numbers)
+    alike = len({number.remarks for number in numbers}) == 1
+    return exact and alike and all(len(number.seeds) >= FEWEST for number in numbers)

@@ -13,8 +13,8 @@ from twofold.text import counted
 
 BOLD = (
     "Bold: the highest of its group, and those whose means lie within its standard error. "
-    "Nothing is bold if the runs of a group were not all trained and evaluated alike, or if one "
-    "method has fewer than three seeds."
+    "Nothing is bold if the runs of a group were not all trained and evaluated alike, if numbers "
+    "are bounds, or if one method has fewer than three seeds."
 )
 SIGNS = {"≤": "an upper bound", "≥": "a lower bound", "≈": "approximate"}
 

@@ -12,8 +12,8 @@ import { grid } from "./grid.js";
 
 const HEADS = ["method", "effect (points)", "verdict", "interval", "alone", "corrected p", "seeds",
   "benchmark", "mode", "profile", "learning rate", "batch size"];
-const MEANINGS = "Effects are differences from plain SGD. All intervals of a table hold together; alone, one is " +
-  "narrower. Choose a verdict to read it as a sentence.";
+const MEANINGS = "Effects are differences from plain SGD. Intervals of a family hold together: the primary " +
+  "comparisons of a benchmark and mode, or all exploratory ones of a profile; alone, one is narrower. Choose a verdict to read it as a sentence.";
 
 /** @type {Set<string>} */
 const unfoldedSentences = new Set();
