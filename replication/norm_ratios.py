@@ -58,7 +58,8 @@ def main() -> None:
         ]
         body += rows(found)
     print(markdown_table([HEAD, *body], left=3))
-    print("\n- Mean ± standard error over seeds of `norm_ratio`, which every run records.")
+    note = "over the iterations that recorded it"
+    print(f"\n- Mean ± standard error over seeds of `norm_ratio`, {note}.")
 
 
 if __name__ == "__main__":
