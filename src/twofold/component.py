@@ -26,8 +26,9 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self, cast
 
 from twofold.errors import UserError, unknown
-from twofold.options import convert
+from twofold.options import convert, shown
 
+LARGEST = 10**9  # of a number: a larger count is a mistake, and a larger factor soon overflows
 LATER = "later"
 GIVEN = "_given"  # the attribute with the options that a component was written with
 
@@ -188,6 +189,16 @@ def require(condition: bool, message: str) -> None:
     """Raise UserError unless the condition holds. Use it in `__post_init__` to check options."""
     if not condition:
         raise UserError(message)
+
+
+def require_at_most(component: Component, *names: str, most: float = LARGEST) -> None:
+    """Raise UserError if one of these options is larger than `most`. None is not."""
+    for name in names:
+        value = getattr(component, name)
+        require(
+            value is None or value <= most,
+            f"{component.name}'s {name} must be at most {most:,}, not {shown(value)}",
+        )
 
 
 _hints = cache(typing.get_type_hints)  # it takes a millisecond and is called often

@@ -194,12 +194,14 @@ def test_seeds_may_start_from_weights_of_their_own() -> None:
     assert lacking.endswith("(er 142, 152, 162; er+gem 142), and two are needed")
 
 
-def test_two_starts_per_seed_are_chosen_by_an_option_that_exists() -> None:
+def test_one_of_two_starts_is_chosen_by_an_option_that_exists() -> None:
     both = runs(("er", {}), ("er+gem", {}))
-    found = [*started(both, "a"), *started(both, "b")]
-    text = message(found, "er", "er+gem")
-    assert text.startswith("6 settings could be compared (start digest a142, a152, a162, b142, ")
-    assert text.endswith("add --may-differ start_digest, for instance")
+    found = [changed(r, start_from=f"in/{s}", start_digest=s) for s in "ab" for r in both]
+    assert message(found, "er", "er+gem") == (
+        "2 settings could be compared (start digest a, b): add --start-from in/a, for instance"
+    )
+    untrained = message([*both, *found[:6]], "er", "er+gem")
+    assert untrained.endswith("add --start-from '', for instance")
 
 
 def test_starts_can_be_compared() -> None:

@@ -8,7 +8,8 @@ from helpers.runs import curve_run, gap_accuracies
 
 from twofold import Run
 from twofold.compare.groups import groups
-from twofold.compare.starts import OWN, one_start_per_seed
+from twofold.compare.starts import one_start_per_seed
+from twofold.experiments.start import PER_SEED
 from twofold.report.tables import store_table
 
 
@@ -25,7 +26,7 @@ def sizes(runs: list[Run]) -> list[int]:
 def test_seeds_with_weights_of_their_own_are_one_group_per_method() -> None:
     runs = [started(method, seed, f"w{seed}") for method in ("er", "er+gem") for seed in (1, 2, 3)]
     assert sizes(runs) == [3, 3]
-    assert {run.config.start_digest for run in one_start_per_seed(runs)} == {OWN}
+    assert {run.config.start_digest for run in one_start_per_seed(runs)} == {PER_SEED}
     assert {run.config.start_digest for run in runs} == {"w1", "w2", "w3"}  # as they were
 
 

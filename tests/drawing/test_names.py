@@ -8,6 +8,7 @@ import random
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.path import Path
 from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
@@ -15,14 +16,16 @@ from twofold.drawing.names import NEAR, add_names
 from twofold.drawing.style import STYLE, empty_figure
 
 
-def named(places: list, names: list[str]) -> tuple[list[Annotation], list[Bbox], Bbox]:
+def named(
+    places: list, names: list[str], lines: list = ()
+) -> tuple[list[Annotation], list[Bbox], Bbox]:
     """Draw points with names; return the names, their boxes and the panel's."""
     with mpl.rc_context(STYLE):
         figure = empty_figure(7, 3)
         axes = figure.subplots()
         axes.plot(*zip(*places, strict=True), "o")
         figure.draw_without_rendering()
-        add_names(axes, places, names)
+        add_names(axes, places, names, lines)
         figure.draw_without_rendering()
     texts = [child for child in axes.get_children() if isinstance(child, Annotation)]
     return texts, [Text.get_window_extent(text) for text in texts], axes.get_window_extent()
@@ -56,7 +59,26 @@ def test_neighbours_do_not_exchange_their_names():
     places = [(-1, -1), (0.87, 0), (0.9, 0), (1, 1)]
     texts, _, _ = named(places, ["a", "short", "the longer name", "b"])
     for text in texts:
-        anchor = text.axes.transData.transform(text.xy) + np.multiply(text.get_position(), 200 / 72)
-        points = text.axes.transData.transform(places)
+        to_pixels = text.axes.transData.transform
+        anchor = to_pixels(text.xy) + np.multiply(text.get_position(), text.figure.dpi / 72)
+        points = to_pixels(places)
         nearest = places[int(np.linalg.norm(points - anchor, axis=1).argmin())]
         assert nearest == text.xy, text.get_text()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_names_do_not_cover_lines(seed: int):
+    """Bars of standard errors through each point, and a line from point to point."""
+    draw = random.Random(seed)
+    places = [(draw.random(), draw.random()) for _ in range(12)]
+    bars = [[(x - 0.03, y), (x + 0.03, y)] for x, y in places]
+    bars += [[(x, y - 0.08), (x, y + 0.08)] for x, y in places]
+    lines = [*bars, [(x, y) for x in (0.2, 0.5, 0.8) for y in (0.0, 1.0)]]
+    texts, boxes, _ = named(places, [f"method {k}" for k in range(len(places))], lines)
+    to_pixels = texts[0].axes.transData.transform
+    covered = [line for line in lines for box in boxes if crosses(to_pixels(line), box)]
+    assert covered == []
+
+
+def crosses(line: np.ndarray, box: Bbox) -> bool:
+    return bool(Path(line).intersects_bbox(box, filled=False))

@@ -87,8 +87,8 @@ def normed() -> Benchmark:
 
 
 UNKNOWN = (
-    "hold knows linear layers, convolutions and batch norm; the network's '1.weight' belongs to a "
-    "different layer"
+    "hold knows linear layers, 2D convolutions with one group and batch norm; the network's "
+    "'1.weight' belongs to a different layer"
 )
 
 

@@ -11,6 +11,7 @@ import torch
 from helpers.benchmarks import class_benchmark
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import nnls
 
 import twofold
 from twofold.errors import UserError
@@ -80,6 +81,28 @@ def test_the_rows_are_the_gradient_and_those_of_past_tasks(method, aggregator):
     direction, step = followed(method, rows)
     torch.testing.assert_close(direction, aggregator(rows))
     assert (step.log["projected"], step.log["unsolved"]) == (1.0, 0.0)
+
+
+def into_the_dual_cone(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The nearest vector to x without a conflict: x + J'w, with the w >= 0 that makes it shortest.
+
+    By Moreau's theorem, x is the sum of this vector and of the nearest one in the cone of -J.
+    """
+    weights, _ = nnls(rows.T, -x)
+    return x + rows.T @ weights
+
+
+@given(seed=seeds, count=st.integers(2, 6))
+@quick
+def test_upgrad_is_the_mean_of_the_rows_projected_onto_the_dual_cone(seed, count):
+    """By a different solver; theirs normalises and adds its own small ridge."""
+    rows = rows_of(seed, count)
+    rows[0] -= rows[1:].sum(0)  # conflicts
+    J = rows.numpy()
+    expected = np.mean([into_the_dual_cone(row, J) for row in J], axis=0)
+    assert np.abs(expected - J.mean(0)).max() > 1e-3
+    direction, _ = followed("torchjd:UPGrad", rows)
+    assert np.linalg.norm(direction.numpy() - expected) <= 2e-2 * np.linalg.norm(expected)
 
 
 @given(seed=seeds, count=st.integers(2, 6))

@@ -1,8 +1,8 @@
 """Sides of a comparison that a user asks for: runs that differ in one thing and nothing else.
 
 The thing is the method, or any setting by which runs are told apart. All other settings must be
-equal, except for those that the user allows to differ. If several settings are left, or none, the
-error names what to add.
+equal, except for those that the user allows to differ. Trained weights that each seed starts from
+are part of the seed. If several settings are left, or none, the error names what to add.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from typing import Any
 from twofold.compare.groups import Group, groups
 from twofold.compare.reductions import Reductions
 from twofold.compare.selection import can_be_run, preference
+from twofold.compare.shared import START
+from twofold.compare.starts import one_start_per_seed
 from twofold.component import plain
 from twofold.errors import UserError, unknown
 from twofold.experiments.config import QUOTA, Config, own_settings
@@ -116,9 +118,9 @@ def sides(
             "baseline"
         )
     allowed = [find_setting(name, comparable(runs)) for name in may_differ]
-    shelves = [
-        _shelf(runs, axis, value, _Aspects(runs, axis.name, allowed, curves)) for value in values
-    ]
+    compared = _compared(runs, axis, values)
+    aspects = _Aspects(runs, axis.name, allowed, curves)
+    shelves = [_shelf(compared, axis, value, aspects) for value in values]
     keys = [key for key in shelves[0] if all(key in shelf for shelf in shelves)]
     names = [_name(shelf, axis) for shelf in shelves]
     for name in names:
@@ -127,7 +129,7 @@ def sides(
     if not keys:
         raise _different(names, shelves)
     if len(keys) > 1:
-        raise _ambiguous([json.loads(key) for key in keys])
+        raise _ambiguous([json.loads(key) for key in keys], compared)
     found = [
         Side(name, _one_group(name, shelf[keys[0]]))
         for name, shelf in zip(names, shelves, strict=True)
@@ -156,15 +158,22 @@ class _Aspects:
         return json.dumps(values)
 
 
+def _compared(runs: Sequence[Run], axis: Axis, values: Sequence[Any]) -> list[Run]:
+    """Return the runs with one of the values. Seeds that have starts of their own share one."""
+    with_value = [[run for run in runs if matches(run.config, {axis.name: v})] for v in values]
+    for value, found in zip(values, with_value, strict=True):
+        if not found:
+            raise _missing(runs, axis, value)
+    compared = [run for found in with_value for run in found]
+    return compared if axis.name == START else one_start_per_seed(compared)
+
+
 def _shelf(
     runs: Sequence[Run], axis: Axis, value: Any, aspects: _Aspects
 ) -> dict[str, list[Group]]:
     """Return the groups with a value, by all other settings."""
-    chosen = [run for run in runs if matches(run.config, {axis.name: value})]
-    if not chosen:
-        raise _missing(runs, axis, value)
     shelf: dict[str, list[Group]] = {}
-    for group in groups(chosen):
+    for group in groups(run for run in runs if matches(run.config, {axis.name: value})):
         shelf.setdefault(aspects.key(group), []).append(group)
     return shelf
 
@@ -186,7 +195,7 @@ def _missing(runs: Sequence[Run], axis: Axis, value: Any) -> UserError:
     return UserError(f"no runs of {value}{way} (there are {', '.join(sorted(known))})")
 
 
-def _ambiguous(found: Sequence[Values]) -> UserError:
+def _ambiguous(found: Sequence[Values], runs: Sequence[Run]) -> UserError:
     """Return the error for several settings, with the flags that choose one of them."""
     left, chosen = list(found), found[0]
     names = []
@@ -195,7 +204,7 @@ def _ambiguous(found: Sequence[Values]) -> UserError:
             names.append(name)
             left = [values for values in left if values[name] == chosen[name]]
     words = "; ".join(f"{_words(name)} {_listed(v[name] for v in found)}" for name in names)
-    flags = [_flag(name, chosen[name]) for name in names]
+    flags = [_flag(name, chosen[name], runs) for name in names]
     return UserError(
         f"{len(found)} settings could be compared ({words}): add {' '.join(flags)}, for instance"
     )
@@ -231,7 +240,10 @@ def _listed(values: Iterable[Any]) -> str:
     return ", ".join(dict.fromkeys(map(plain, values)))
 
 
-def _flag(name: str, value: Any) -> str:
+def _flag(name: str, value: Any, runs: Sequence[Run]) -> str:
+    if name == START:  # it has no flag, but the place of the weights has one
+        places = {run.config.start_digest: run.config.start_from for run in runs}
+        name, value = "start_from", places[value]
     known = options(Config)
     if name not in known:
         return f"--set {name}={json.dumps(value)}"

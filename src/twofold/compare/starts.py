@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from twofold.experiments.runs import Run
-
-OWN = "per seed"  # in place of the start of a run that shares it with its seed
+from twofold.experiments.start import PER_SEED
 
 
 def one_start_per_seed(runs: Sequence[Run]) -> list[Run]:
@@ -26,7 +25,7 @@ def one_start_per_seed(runs: Sequence[Run]) -> list[Run]:
         if all(len(digests) == 1 and "" not in digests for digests in seeds.values())
     }
     return [
-        _with_start(run, OWN) if (run.config.benchmark, run.config.mode) in alike else run
+        _with_start(run, PER_SEED) if (run.config.benchmark, run.config.mode) in alike else run
         for run in runs
     ]
 

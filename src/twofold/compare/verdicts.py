@@ -39,8 +39,8 @@ LIMITS = (
     "hypothesis and profile: they suggest what to test, and are no evidence.",
     "Numbers of seeds are for an 80% chance of a decision by new seeds, with the spread of these. "
     "Fix the number for all comparisons before training: stopping where something shows raises the "
-    "rate of false effects. The t interval assumes that the differences are about normal, which few "
-    "seeds cannot confirm.",
+    "rate of false effects. The t interval assumes that the differences are about normal, which "
+    "few seeds cannot confirm.",
     "The seeds vary initial weights, order, memory and division into tasks. Nothing follows for "
     "different benchmarks or settings.",
 )

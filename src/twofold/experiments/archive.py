@@ -55,7 +55,8 @@ ATTEMPTS = 5  # to read files that a different process is replacing
 # made the step (`norm_ratio`). All rows are kept, and no value is rounded.
 FIRST = (
     *("iteration", "task", "projected", "norm_ratio"),
-    *("old_cosine", "old_direct", "old_predicted", "old_second", "old_change", "old_statistics"),
+    *("old_cosine", "old_direct", "old_predicted", "old_second", "old_change", "old_curvature"),
+    "old_statistics",
 )
 KEPT = re.compile(rf"{'|'.join(FIRST)}|(raw_)?(accuracy|lowest)_\d+")
 

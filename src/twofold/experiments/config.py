@@ -26,7 +26,7 @@ from twofold.experiments import profiles
 from twofold.experiments.digests import benchmark_digest, code_of
 from twofold.experiments.options import Options, Request, What
 from twofold.experiments.settling import settled
-from twofold.experiments.start import Start
+from twofold.experiments.start import PER_SEED, Start
 from twofold.memories import Memory
 from twofold.memories.reading import described, memory_of, quotas
 from twofold.memories.reading import read as read_memory
@@ -133,11 +133,12 @@ class Config(Request):
     def command(self, seeds: Sequence[int] | None = None) -> str | None:
         """Return the command for this run, or for the same with several seeds.
 
-        None for a benchmark of a user's own tensors, which no command can name, and for a component
-        that neither this process nor a plugin has.
+        None for a benchmark of a user's own tensors, which no command can name, for seeds with
+        starts of their own, and for a component that neither this process nor a plugin has.
         """
         given: Any = {"mode": self.mode, "seed": self.seed, "profile": self.profile}
-        defaults = None if self.own else self._usual(given)
+        nameless = self.own or self.start_from == PER_SEED
+        defaults = None if nameless else self._usual(given)
         if defaults is None:
             return None
         words = ["twofold", "run", self.benchmark, self.method]

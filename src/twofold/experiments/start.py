@@ -14,6 +14,8 @@ from twofold.experiments import weights
 from twofold.experiments.archive import CHECKSUMS
 from twofold.experiments.weights import StoredWeights
 
+PER_SEED = "per seed"  # in place of the names and digests of starts that belong to seeds
+
 
 @dataclass(frozen=True)
 class Start:

@@ -44,10 +44,7 @@ class Layer:
             x = x.transpose(0, 1).flatten(1)  # a row per channel
             z = ((x - module.running_mean[:, None]) * scale[:, None])[:, :, None]
         elif isinstance(module, nn.Conv2d):
-            assert not isinstance(module.padding, str)
-            patches = F.unfold(
-                x, module.kernel_size, module.dilation, module.padding, module.stride
-            )
+            patches = _patches(module, x)
             # The network's vectors hold convolution weights channels last.
             z = patches.unflatten(1, (module.in_channels, -1)).permute(0, 3, 2, 1).flatten(2)
             z = z.flatten(0, 1)
@@ -63,8 +60,17 @@ class Layer:
         )
 
 
+def _patches(module: nn.Conv2d, x: Tensor) -> Tensor:
+    """Return the patches of images that a convolution multiplies, a column per position."""
+    padding, mode = module.padding, module.padding_mode
+    if isinstance(padding, str) or mode != "zeros":
+        sides = module._reversed_padding_repeated_twice  # in numbers, also for "same"
+        x, padding = F.pad(x, sides, "constant" if mode == "zeros" else mode), (0, 0)
+    return F.unfold(x, module.kernel_size, module.dilation, padding, module.stride)
+
+
 def layers(net: FlatModel, routine: str) -> list[Layer]:
-    """Return the linear, convolutional and batch-norm layers.
+    """Return the linear layers, the 2D convolutions with one group, and batch norm.
 
     routine: the name of the routine that asks, for error messages.
     """
@@ -72,9 +78,7 @@ def layers(net: FlatModel, routine: str) -> list[Layer]:
     for name, module in net.module.named_modules():
         if not isinstance(module, nn.Linear | nn.Conv2d | _BatchNorm) or module.weight is None:
             continue
-        if isinstance(module, nn.Conv2d) and (
-            module.groups > 1 or module.padding_mode != "zeros" or isinstance(module.padding, str)
-        ):
+        if isinstance(module, nn.Conv2d) and module.groups > 1:
             continue
         _check(name, module, net, routine)
         bias = net.slices[module.bias] if module.bias is not None else None

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from twofold.augmentation import Augmentation
 from twofold.benchmarks.base import Rows
 from twofold.choices import Mode
-from twofold.component import require
+from twofold.component import require, require_at_most
 from twofold.objectives.augmenting import Augmenting
 from twofold.objectives.base import Draw, Pass, Term, cross_entropy
 
@@ -50,6 +50,7 @@ class Der(Augmenting, name="der"):
     def __post_init__(self) -> None:
         require(self.alpha >= 0, f"{self.name}'s alpha must be at least 0, not {self.alpha}")
         require(self.beta >= 0, f"{self.name}'s beta must be at least 0, not {self.beta}")
+        require_at_most(self, "alpha", "beta")
 
     def store(self, rows: Rows) -> None:
         with self.net.evaluating():

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from twofold.benchmarks import Batch
 from twofold.benchmarks.base import Rows
-from twofold.component import require
+from twofold.component import require, require_at_most
 from twofold.objectives.base import Draw, Objective, Pass, Role, Term, cross_entropy
 from twofold.streams import sample, stream
 
@@ -33,6 +33,7 @@ class Joint(Objective, name="joint"):
         require(
             self.keep is None or self.keep > 0, f"joint's keep must be above 0, not {self.keep}"
         )
+        require_at_most(self, "keep")
 
     def end_task(self, task: int, chosen: list[Rows]) -> Rows:
         rows = self.benchmark.tasks[task - 1].train

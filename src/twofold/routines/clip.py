@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from twofold.component import require
+from twofold.component import require, require_at_most
 from twofold.routines.base import Routine, Step
 
 
@@ -29,6 +29,7 @@ class Clip(Routine, name="clip"):
 
     def __post_init__(self) -> None:
         require(self.limit > 0, f"clip's limit must be above 0, not {self.limit}")
+        require_at_most(self, "limit")
 
     def direct(self, g: Tensor, step: Step) -> Tensor:
         norm = step.norm(g)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from twofold.component import require
+from twofold.component import require, require_at_most
 from twofold.errors import UserError
 from twofold.routines.base import Routine, Step
 
@@ -35,6 +35,7 @@ class Cosine(Routine, name="cosine"):
             self.iterations is None or self.iterations > 0,
             f"cosine's iterations must be above 0, not {self.iterations}",
         )
+        require_at_most(self, "iterations")
 
     def step_size(self, lr: float, step: Step) -> float:
         length = self.iterations or step.iterations

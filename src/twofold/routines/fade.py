@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from twofold.component import require
+from twofold.component import require, require_at_most
 from twofold.errors import UserError
 from twofold.routines.base import Routine, Step
 
@@ -36,6 +36,7 @@ class Fade(Routine, name="fade"):
 
     def __post_init__(self) -> None:
         require(self.iterations > 0, f"fade's iterations must be above 0, not {self.iterations}")
+        require_at_most(self, "iterations")
 
     def check(self, before: Sequence[Routine], momentum: float) -> None:
         super().check(before, momentum)

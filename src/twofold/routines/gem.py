@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from twofold.component import require
+from twofold.component import require, require_at_most
 from twofold.routines.base import Needs, Routine, Step
 
 Array = NDArray[np.float64]
@@ -53,6 +53,7 @@ class Gem(Routine, name="gem"):
     def __post_init__(self) -> None:
         require(self.gamma >= 0, f"gem's gamma must be at least 0, not {self.gamma}")
         require(self.ridge > 0, f"gem's ridge must be above 0, not {self.ridge}")
+        require_at_most(self, "gamma", "ridge")
 
     def direct(self, g: Tensor, step: Step) -> Tensor:
         if step.references is None:

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from twofold.benchmarks import Batch
-from twofold.component import require
+from twofold.component import require, require_at_most
 from twofold.cost import Load
 from twofold.errors import UserError
 from twofold.models.flat import FlatModel
@@ -34,7 +34,6 @@ from twofold.models.products import Matrix, Products
 from twofold.routines.base import Needs, Routine, Step
 
 LEAST = 0.1  # old data are not damped where less than this share would be held
-LARGEST = 10**9  # of a strength: nothing more is held, and single precision would overflow later
 ROWS = 20_000  # of Z in a layer: enough for a second moment, and a convolution has many per image
 
 
@@ -65,15 +64,13 @@ class Hold(Routine, name="hold"):
         for name in ("omega", "damping"):
             value = getattr(self, name)
             require(value >= 0, f"hold's {name} must be at least 0, not {value}")
-            require(
-                value <= LARGEST, f"hold's {name} must be at most {LARGEST:,.0f}, not {value:g}"
-            )
         require(self.gain > 0, f"hold's gain must be above 0, not {self.gain}")
         require(
             0 < self.share <= 1, f"hold's share must be above 0 and at most 1, not {self.share}"
         )
         require(self.every > 0, f"hold's every must be above 0, not {self.every}")
         require(self.examples > 0, f"hold's examples must be above 0, not {self.examples}")
+        require_at_most(self, "omega", "gain", "damping", "every", "examples")
 
     def check(self, before: Sequence[Routine], momentum: float) -> None:
         super().check(before, momentum)
@@ -90,8 +87,8 @@ class Hold(Routine, name="hold"):
         unknown = unknown_parameters(net, self._layers)
         if unknown:
             raise UserError(
-                f"hold knows linear layers, convolutions and batch norm; the network's "
-                f"{unknown[0]!r} belongs to a different layer"
+                f"hold knows linear layers, 2D convolutions with one group and batch norm; the "
+                f"network's {unknown[0]!r} belongs to a different layer"
             )
         # U, and the shares of both parts that are held along its columns, by the layer's position.
         self._leading: dict[int, Tensor] = {}

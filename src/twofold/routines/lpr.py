@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from twofold.component import require
+from twofold.component import require, require_at_most
 from twofold.cost import Load
 from twofold.models.flat import FlatModel
 from twofold.models.layers import Inputs, inputs_of, layers
@@ -52,11 +52,10 @@ class Lpr(Routine, name="lpr"):
 
     def __post_init__(self) -> None:
         require(self.omega > 0, f"lpr's omega must be above 0, not {self.omega}")
-        require(
-            self.omega <= LARGEST, f"lpr's omega must be at most {LARGEST:,}, not {self.omega:g}"
-        )
+        require_at_most(self, "omega", most=LARGEST)
         require(self.every > 0, f"lpr's every must be above 0, not {self.every}")
         require(self.examples > 0, f"lpr's examples must be above 0, not {self.examples}")
+        require_at_most(self, "every", "examples")
 
     def start(self, net: FlatModel) -> None:
         self._layers = layers(net, self.name)

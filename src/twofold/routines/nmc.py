@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from twofold.benchmarks import Batch
-from twofold.component import require
+from twofold.component import require, require_at_most
 from twofold.cost import Load
 from twofold.errors import UserError
 from twofold.models.features import features, head_of
@@ -43,6 +43,7 @@ class Nmc(Routine, name="nmc"):
 
     def __post_init__(self) -> None:
         require(self.examples > 0, f"nmc's examples must be above 0, not {self.examples}")
+        require_at_most(self, "examples")
 
     def start(self, net: FlatModel) -> None:
         self._head = head_of(net, self.name)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from twofold.component import require
+from twofold.component import require, require_at_most
 from twofold.errors import UserError
 from twofold.routines.base import Needs, Routine, Step
 
@@ -34,6 +34,7 @@ class Sam(Routine, name="sam"):
 
     def __post_init__(self) -> None:
         require(self.rho > 0, f"sam's rho must be above 0, not {self.rho}")
+        require_at_most(self, "rho")
 
     def check(self, before: Sequence[Routine], momentum: float) -> None:
         super().check(before, momentum)

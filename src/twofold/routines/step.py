@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from twofold.component import require
+from twofold.component import require, require_at_most
 from twofold.routines.base import Routine, Step
 
 
@@ -29,6 +29,7 @@ class StepDecay(Routine, name="step"):
 
     def __post_init__(self) -> None:
         require(self.every > 0, f"step's every must be above 0, not {self.every}")
+        require_at_most(self, "every")
         require(
             0 < self.factor < 1, f"step's factor must be above 0 and below 1, not {self.factor}"
         )

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from twofold.component import require
+from twofold.component import require, require_at_most
 from twofold.routines.base import Routine, Step
 
 
@@ -32,6 +32,7 @@ class Warmup(Routine, name="warmup"):
 
     def __post_init__(self) -> None:
         require(self.iterations > 0, f"warmup's iterations must be above 0, not {self.iterations}")
+        require_at_most(self, "iterations")
 
     def step_size(self, lr: float, step: Step) -> float:
         if step.task == 1 or step.iteration >= self.iterations:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from twofold.component import require
+from twofold.component import require, require_at_most
 from twofold.terms.base import Addition, Forward
 
 
@@ -29,6 +29,7 @@ class Decay(Addition, name="decay"):
 
     def __post_init__(self) -> None:
         require(self.weight > 0, f"decay's weight must be above 0, not {self.weight}")
+        require_at_most(self, "weight")
 
     def loss(self, forward: Forward) -> Tensor | None:
         squares = [a.square().sum() / len(a) for a in forward.activations]

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from twofold.benchmarks import Benchmark
 from twofold.choices import Scenario
-from twofold.component import require
+from twofold.component import require, require_at_most
 from twofold.cost import Load
 from twofold.errors import UserError
 from twofold.models import FlatModel
@@ -43,6 +43,7 @@ class Distil(Addition, name="distil"):
         require(
             self.temperature > 0, f"distil's temperature must be above 0, not {self.temperature}"
         )
+        require_at_most(self, "weight", "temperature")
 
     def check(self, objective: str, scenario: Scenario) -> None:
         if objective == "bic":

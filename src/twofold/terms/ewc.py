@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from twofold.benchmarks import Benchmark
-from twofold.component import require
+from twofold.component import require, require_at_most
 from twofold.models import FlatModel
 from twofold.streams import sample, stream
 from twofold.terms.base import Addition
@@ -38,6 +38,7 @@ class Ewc(Addition, name="ewc"):
     def __post_init__(self) -> None:
         require(self.strength > 0, f"ewc's strength must be above 0, not {self.strength}")
         require(self.examples > 0, f"ewc's examples must be above 0, not {self.examples}")
+        require_at_most(self, "strength", "examples")
 
     def start(self, benchmark: Benchmark, net: FlatModel, seed: int) -> None:
         super().start(benchmark, net, seed)

@@ -22,7 +22,7 @@ from twofold import Run, Store, UserError
 from twofold.drawing.style import DIM, VERMILLION
 from twofold.experiments.export import export
 from twofold.report.figures import find_kind, save_figure
-from twofold.report.figures.diagnosis import LINES, STATISTICS, diagnosis_figure
+from twofold.report.figures.diagnosis import CURVATURE, LINES, STATISTICS, diagnosis_figure
 
 
 def test_changes_are_summed_from_the_switch_on_and_cosines_are_not():
@@ -89,6 +89,18 @@ def test_the_statistics_of_batch_norm_have_a_line_if_all_runs_have_them():
     assert name not in legend(diagnosis_figure([both[0], diagnosed("er+gem")]))
 
 
+def test_the_curvature_has_a_row_if_all_runs_have_it():
+    bent = [diagnosed("er", **{CURVATURE: 4.0}), diagnosed("er+gem", **{CURVATURE: 2.0})]
+    *_, er, gem = diagnosis_figure(bent).axes
+    assert "curvature" in er.get_ylabel()
+    steps = list(range(1, LENGTH + 1))
+    for axes, value in ((er, 4.0), (gem, 2.0)):
+        assert curves(axes)[to_hex(VERMILLION)] == (steps, [value] * LENGTH)  # it is not summed
+        assert axes.get_xlabel() == "iterations after the switch"
+    assert er.get_ylim() == gem.get_ylim()
+    assert len(diagnosis_figure([bent[0], diagnosed("er+gem")]).axes) == 4  # as older archives
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -104,7 +116,8 @@ def test_options_out_of_range_are_refused(options, message):
 
 
 def test_an_archive_keeps_what_the_figure_shows(tmp_path):
-    runs = [diagnosed("er", old_statistics=0.7), diagnosed("er+gem", old_statistics=0.2)]
+    more = {STATISTICS: 0.7, CURVATURE: 3.0}
+    runs = [diagnosed("er", **more), diagnosed("er+gem", factor=0.5, **more)]
     stored(runs, tmp_path / "runs")
     export(Store(tmp_path / "runs").folders(), tmp_path / "archive")
     pictures = [tmp_path / "full.png", tmp_path / "archived.png"]

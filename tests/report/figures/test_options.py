@@ -11,7 +11,7 @@ from helpers.figures import colours, curves, legend, nan, note, panels, two_task
 from helpers.runs import curve_run
 
 from twofold import Run, UserError
-from twofold.drawing.style import FIXED, LINES, SPARE, looks
+from twofold.drawing.style import LINES, SPARE, looks
 from twofold.experiments.several import Runs
 from twofold.report.figures import compare_figure, find_kind, gap_figure
 from twofold.report.figures.front import front_figure
@@ -42,15 +42,6 @@ def test_a_method_keeps_its_colour_in_every_figure_and_on_the_page():
         for draw in (gap_figure, compare_figure):
             shown = colours(draw(pair, among=store))
             assert shown == {run.config.method: expected[run.config.method] for run in pair}
-
-
-def test_the_front_has_the_colours_of_the_methods_in_every_panel():
-    figure = front_figure(runs_of("er", "er+gem", "joint+gem"))
-    er, gem, joint_gem = [
-        container[0].get_color() for axes in figure.axes for container in axes.containers
-    ]
-    assert er == FIXED["er"]
-    assert gem == joint_gem == FIXED["gem"]
 
 
 def test_names_look_different_while_there_are_looks_and_keep_them_when_others_come():

@@ -36,19 +36,25 @@ from twofold.report.figures.notes import training_notes
 from twofold.report.figures.series import Labels, labels_of
 from twofold.statistics import means_and_errors
 
-COLUMN, HEIGHT = 1.7, 3.4  # inches: of a method at least, and of both rows
+COLUMN, HEIGHT = 1.7, 1.13  # inches: of a method at least, and of a lower row
+UPPER = 2  # heights of the upper row
 COSINE = "old_cosine"
+CURVATURE = "old_curvature"
 LINES: dict[str, tuple[str, Style]] = {  # by column: what it is called, and its look
     "old_change": ("actual change", {"color": BLACK, "linewidth": 1.6}),
     "old_predicted": ("first order, <grad L, s>", {"color": BLUE}),
     "old_direct": ("the same without momentum", {"color": BLUE, "linestyle": "--"}),
     "old_second": ("second order, ½ s'Hs", {"color": VERMILLION}),
 }
+BELOW: dict[str, tuple[str, Style]] = {  # the same for the lower rows, if runs have the columns
+    COSINE: ("cosine of\ng and grad L", {"color": DIM}),
+    CURVATURE: ("curvature along\nthe step, s'Hs / s's", {"color": VERMILLION}),
+}
 STATISTICS = "old_statistics"  # only networks with batch norm have it
 MOVED = ("batch norm's statistics, in addition", {"color": GREEN, "linestyle": ":"})
 NOTE = (
     "L is the loss on 256 training images of past tasks, drawn anew for every step, in evaluation "
-    "mode; s is a step, g the objective's gradient."
+    "mode; s is a step, g the objective's gradient, and H the mean Hessian of L along s."
 )
 
 
@@ -67,7 +73,10 @@ def diagnosed(runs: Sequence[Run]) -> list[Run]:
 def diagnosis_figure(
     runs: Sequence[Run], task: int = 2, zoom: int = ZOOM, labels: Labels | None = None
 ) -> Figure:
-    """Draw the change of the old loss, cumulated from a switch on, and the cosine of gradients.
+    """Draw what each step after a switch does to the old loss.
+
+    Changes are cumulated from the switch on. The cosine of gradients and, if all runs have it, the
+    curvature along the step are drawn as they are.
 
     task: the task that begins with the switch.
     zoom: how many iterations after it are shown.
@@ -76,27 +85,35 @@ def diagnosis_figure(
     _check(groups, task, zoom)
     names = labels_of(groups, labels)
     lines = LINES | ({STATISTICS: MOVED} if _have(groups, STATISTICS) else {})
+    below = {column: row for column, row in BELOW.items() if _have(groups, column)}
+    heights = (UPPER, *(1 for _ in below))
     with mpl.rc_context(STYLE):
-        drawn = empty_figure(max(DOUBLE, COLUMN * len(groups)), HEIGHT)
+        drawn = empty_figure(max(DOUBLE, COLUMN * len(groups)), HEIGHT * sum(heights))
         panels = drawn.subplots(
-            *(2, len(groups)), squeeze=False, sharex=True, sharey="row", height_ratios=(2, 1)
+            *(len(heights), len(groups)),
+            squeeze=False,
+            sharex=True,
+            sharey="row",
+            height_ratios=heights,
         )
         room = drawn.get_figwidth() / len(groups) - 0.4
-        for (upper, lower), group in zip(panels.T, groups, strict=True):
+        for (upper, *lower), group in zip(panels.T, groups, strict=True):
             upper.set_title(wrapped(names[group.config.method], room), fontweight="bold")
             for column, (_, style) in reversed(lines.items()):
                 _draw(upper, _after_switch(group, column, task, zoom).cumsum(axis=1), style)
-            _draw(lower, _after_switch(group, COSINE, task, zoom), {"color": DIM})
-            for axes in (upper, lower):
-                axes.axhline(0, color=PALE, linewidth=0.5, zorder=0)
-                axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 5, 10]))
-            lower.set_xlabel("iterations after the switch")
+            for axes, (column, (_, style)) in zip(lower, below.items(), strict=True):
+                _draw(axes, _after_switch(group, column, task, zoom), style)
+            lower[-1].set_xlabel("iterations after the switch")
+        for axes in panels.flat:
+            axes.axhline(0, color=PALE, linewidth=0.5, zorder=0)
+            axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 5, 10]))
         panels[0, 0].set_ylabel("change of the old loss,\ncumulated")
-        panels[1, 0].set_ylabel("cosine of\ng and grad L")
+        for axes, (title, _) in zip(panels[1:, 0], below.values(), strict=True):
+            axes.set_ylabel(title)
         drawn.align_ylabels(panels[:, 0])
         add_legend(drawn, {name: _short(style) for name, style in lines.values()})
-        below = f"{NOTE} Shown: the switch to task {task}."
-        add_note(drawn, [below, *training_notes(groups, names)])
+        about = f"{NOTE} Shown: the switch to task {task}."
+        add_note(drawn, [about, *training_notes(groups, names)])
     return drawn
 
 

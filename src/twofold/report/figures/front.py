@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -12,23 +13,35 @@ from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 from twofold.compare.groups import Group
 from twofold.compare.selection import method_groups
 from twofold.drawing.names import add_names
-from twofold.drawing.style import DOUBLE, PALE, STYLE, Style, add_note, empty_figure
+from twofold.drawing.style import (
+    BLACK,
+    DOUBLE,
+    GREEN,
+    PALE,
+    STYLE,
+    add_note,
+    empty_figure,
+)
 from twofold.errors import UserError
 from twofold.experiments.runs import Run
 from twofold.report.figures.base import figure
 from twofold.report.figures.notes import notes
-from twofold.report.figures.series import Labels, labels_of, styles_of
+from twofold.report.figures.series import Labels, labels_of
 from twofold.statistics import mean_and_error
 
+PLAIN = "sgd"  # the routines of the objective alone
 TIME, LOSS = "measures.new_speed", "measures.residual"
 HEIGHT = 2.6  # inches of a panel
 PER_POINT = 0.06  # inches more for each point above ten
 LINEAR = 1.0  # residuals are drawn linearly up to this one, and then logarithmically
 RESIDUALS = (0, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
 MEANING = (
-    "The line joins the methods that no method of the panel beats in both. Residuals are linear "
-    f"up to {LINEAR:g}, and logarithmic above."
+    "The line joins the methods for which no method of the panel is as good in both measures and "
+    "better in one. They are green, the plain objective is black, and all others are grey. "
+    f"Residuals are linear up to {LINEAR:g}, and logarithmic above."
 )
+
+Place = tuple[float, float]  # time and residual
 
 
 @figure(
@@ -38,9 +51,7 @@ MEANING = (
     list,
     any_method=True,
 )
-def front_figure(
-    runs: Sequence[Run], labels: Labels | None = None, among: Sequence[Run] = ()
-) -> Figure:
+def front_figure(runs: Sequence[Run], labels: Labels | None = None) -> Figure:
     """Draw a panel per objective, with a named point per method and its standard errors.
 
     Both measures are means over tasks.
@@ -48,7 +59,7 @@ def front_figure(
     groups = [group for group in method_groups(runs) if group.values(TIME) and group.values(LOSS)]
     if not groups:
         raise UserError("the figure front needs runs with at least two tasks")
-    names, styles = labels_of(groups, labels), styles_of(groups, among)
+    names = labels_of(groups, labels)
     panels: dict[str, list[Group]] = {}
     for group in groups:
         panels.setdefault(group.objective, []).append(group)
@@ -60,16 +71,15 @@ def front_figure(
         )[:, 0]
         for axes, (objective, panel) in zip(column, panels.items(), strict=True):
             axes.set_title(objective, loc="left")
-            _draw_front(axes, [_place(group) for group in panel])
-            for group in panel:
-                _draw_point(axes, group, styles[group.config.method])
+            _draw_panel(axes, panel)
             _scale(axes)
         column[-1].set_xlabel("new task at 90% (iterations)")
         add_note(drawn, [*notes(groups, names), MEANING])
         drawn.draw_without_rendering()  # now the axes have their size
         for axes, panel in zip(column, panels.values(), strict=True):
             shown = [_short(names[group.config.method], group.objective) for group in panel]
-            add_names(axes, [_place(group) for group in panel], shown)
+            lines = [_front(panel), *(bar for group in panel for bar in _bars(group))]
+            add_names(axes, [_place(group) for group in panel], shown, lines)
     return drawn
 
 
@@ -78,32 +88,57 @@ def _short(name: str, objective: str) -> str:
     return name.removeprefix(f"{objective}+")
 
 
-def _place(group: Group) -> tuple[float, float]:
+def _place(group: Group) -> Place:
     x, y = (mean_and_error(group.values(metric))[0] for metric in (TIME, LOSS))
     return x, y
 
 
-def _draw_point(axes: Axes, group: Group, style: Style) -> None:
-    (x, dx), (y, dy) = (mean_and_error(group.values(metric)) for metric in (TIME, LOSS))
-    axes.errorbar([x], [y], [dy or 0], [dx or 0], fmt="o", ms=3.5, lw=0.7, color=style["color"])
+def _errors(group: Group) -> Place:
+    """Return the standard errors; 0 with a single seed."""
+    x, y = (mean_and_error(group.values(metric))[1] or 0.0 for metric in (TIME, LOSS))
+    return x, y
 
 
-def undominated(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the points that no point beats in both coordinates, from left to right."""
-    front: list[tuple[float, float]] = []
+def _bars(group: Group) -> list[list[Place]]:
+    """Return the ends of the bars of standard errors."""
+    (x, y), (dx, dy) = _place(group), _errors(group)
+    return [[(x - dx, y), (x + dx, y)], [(x, y - dy), (x, y + dy)]]
+
+
+def _front(panel: Sequence[Group]) -> list[Place]:
+    """Return the corners of the line: from each point to the right, and down to the next."""
+    front = undominated([_place(group) for group in panel])
+    corners = [(x, y) for (_, y), (x, _) in pairwise(front)]
+    return [*front[:1], *(each for pair in zip(corners, front[1:], strict=True) for each in pair)]
+
+
+def undominated(places: Sequence[Place]) -> list[Place]:
+    """Return the points for which none is as low in both coordinates and lower in one.
+
+    They are sorted from left to right.
+    """
+    front: list[Place] = []
     for x, y in sorted(places):
         if not front or y < front[-1][1]:
             front.append((x, y))
     return front
 
 
-def _draw_front(axes: Axes, places: Sequence[tuple[float, float]]) -> None:
-    x, y = zip(*undominated(places), strict=True)
-    axes.plot(x, y, drawstyle="steps-post", color=PALE, ls=":", zorder=0)
+def _draw_panel(axes: Axes, panel: Sequence[Group]) -> None:
+    axes.plot(*zip(*_front(panel), strict=True), color=GREEN, ls=":", zorder=0)
+    front = undominated([_place(group) for group in panel])
+    for group in panel:
+        (x, y), (dx, dy) = _place(group), _errors(group)
+        colour, layer = (GREEN, 3) if (x, y) in front else (PALE, 2)
+        colour, layer = (BLACK, 4) if group.routines == PLAIN else (colour, layer)
+        axes.errorbar([x], [y], [dy], [dx], fmt="o", ms=3.5, lw=0.7, color=colour, zorder=layer)
 
 
 def _scale(axes: Axes) -> None:
-    """Make times logarithmic, with ticks at round numbers however few decades there are."""
+    """Make times logarithmic, and residuals too where they are large, with round ticks on both.
+
+    If there are few decades, times have ticks between them.
+    """
     axes.set_xscale("log")
     axes.margins(x=0.12)
     low, high = axes.get_xlim()

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from twofold.compare.groups import Group
 from twofold.compare.reductions import Reductions
-from twofold.compare.starts import OWN
 from twofold.experiments.plotting import seed_words
 from twofold.experiments.profiles import DEFAULT
+from twofold.experiments.start import PER_SEED
 from twofold.text import stated
 
 STARTS = "every seed starts from trained weights of its own"
@@ -38,7 +38,7 @@ def training_notes(
     return [
         f"{_setting(groups, labels)}: {seed_words(seeds)}",
         *_remarks(groups, labels, lambda less: ", ".join(less.remarks(metric))),
-        *[STARTS] * (groups[0].config.start_from == OWN),
+        *[STARTS] * (groups[0].config.start_from == PER_SEED),
     ]
 
 
