@@ -55,7 +55,7 @@ def test_a_worked_example() -> None:
     assert row.uncorrected == pytest.approx((2 - reach, 2 + reach), 1e-4)
     assert row.interval == row.uncorrected  # one comparison needs no correction
     assert row.outcome == "undecided"
-    assert row.result == f"needs {row.seeds_needed} seeds"
+    assert row.result == f"needs {row.seeds_needed} new seeds"
     assert row.sentence.startswith(
         "Undecided: MIN of er+gem minus er is +2.0 points on average over 3 seeds, and −0.5 to +4.5"
     )

@@ -289,7 +289,7 @@ some_methods = st.sampled_from(
         "er+gem(gamma=0.1,when=always)",
         "joint(keep=none)+agem",
         "der(beta=0.5)",
-        "gem(references=independent,ridge=1e+20)",
+        "gem(references=independent,ridge=1e-20)",
         "er+agem(objective)",
         "joint(20000)",
     ]

@@ -29,7 +29,7 @@ def test_it_lies_between_the_direction_and_the_gradient(iteration, length):
 
 
 def test_its_limits_are_the_direction_and_the_gradient():
-    _, direction, d = faded(1, 1e15)
+    _, direction, d = faded(1, 1e9)
     torch.testing.assert_close(d, direction)
     g, _, d = faded(10_000, 1)
     assert torch.equal(d, g)
