@@ -43,7 +43,7 @@ def averaged(method: str, low: float, end: float) -> list[Run]:
     for run in runs:
         run.summary["raw_accuracy_after_task"] = run.summary["accuracy_after_task"]
         for k in (1, 2, 3):
-            run.columns[f"raw_accuracy_{k}"] = run.columns[f"accuracy_{k}"]  # type: ignore[index]
+            run.columns[f"raw_accuracy_{k}"] = run.columns[f"accuracy_{k}"]
     return runs
 
 

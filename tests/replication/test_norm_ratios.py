@@ -19,7 +19,7 @@ def recorded(seed: int) -> Run:
     run = curve_run("er+hold", np.full((3, 3 * EACH), 90.0), seed)
     ratios = np.random.default_rng(seed).uniform(0.2, 0.9, 3 * EACH)
     ratios[np.arange(3 * EACH) % 10 > 3] = np.nan  # these iterations did not record it
-    run.columns["norm_ratio"] = ratios.astype(np.float32)  # type: ignore[index]
+    run.columns["norm_ratio"] = ratios.astype(np.float32)
     return run
 
 

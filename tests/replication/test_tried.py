@@ -120,7 +120,7 @@ def sizes(net: FlatModel) -> list[int]:
 
 
 def test_two_sided_solves_the_whole_system():
-    """With one logit, a random sign is all that the metric draws, and signs do not matter."""
+    """A metric with one logit draws a random sign only, and signs do not matter."""
     net, old = network(classes=1), batch()
     g, omega = torch.randn(net.size), 7.0
     made = routine("two_sided.py", f"two-sided(omega={omega})")
