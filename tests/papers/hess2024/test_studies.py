@@ -55,7 +55,7 @@ def printed(name: str, *more: str) -> set[tuple[Any, ...]]:
         ("projection-rule", 2 * 2 * 5),
         # 3 learning rates; batch sizes: 1 offline, 3 online
         ("appendix", (11 * 2 + 13 * 2) * 3 * (1 + 3) * 5),
-        ("closing", 33 * 5),
+        ("closing", 36 * 5),
         ("trajectories", (20 * 2 * 2 + 8 * 2) * 5),  # objectives and modes; two of CIFAR-100
     ],
 )
