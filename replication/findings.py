@@ -6,74 +6,26 @@ python replication/findings.py --short   those that the README shows
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from cost import measured, paper_ratio
+from decisions import (
+    DOMAIN,
+    MARGINS,
+    SPLIT,
+    Claim,
+    Difference,
+    Place,
+    explored,
+    means,
+    primary,
+    projections,
+)
 
-from twofold import Store
-from twofold.compare.asked import SIGNS
-from twofold.compare.groups import Group, groups, paired_differences
-from twofold.compare.reductions import Reductions
-from twofold.compare.reference import printed
-from twofold.compare.statistics import FEWEST, MOST, Comparison, Interval, compare
-from twofold.compare.verdicts import Verdict, verdicts
-from twofold.evaluation.measures import MEASURES
-from twofold.statistics import mean_and_error
-from twofold.text import counted, interval_text, signed, value_text
-
-STORES = Path(__file__).resolve().parent / "runs"
-MNIST, DOMAIN, SPLIT = "rotated-mnist", "domain-cifar100", "split-cifar100"
 GAMMA_0, GAMMA_1 = (f"er+gem(gamma={gamma},when=always)" for gamma in ("0.0", "1.0"))
-MARGINS = {"min": 1.0, "avg": 0.5}  # of the studies
 DEPTH = "measures.gap_depth"
-
-Claim = Literal["raises", "lowers", "nothing", "not raises"]  # what the paper states
-
-
-@cache
-def stored(store: str) -> Sequence[Group]:
-    return groups(Store(STORES / store).runs())
-
-
-def address(group: Group) -> tuple[str, str, str, str]:
-    config = group.config
-    return config.benchmark, config.mode, config.profile, config.method
-
-
-class Place(NamedTuple):
-    """A benchmark, mode and profile, and the store whose runs count there."""
-
-    store: str
-    benchmark: str = MNIST
-    mode: str = "offline"
-    profile: str = "paper"
-
-    def group(self, method: str) -> Group:
-        """Return the runs of a method, one per seed."""
-        found = [g for g in stored(self.store) if address(g) == (*self[1:], method)]
-        if len(found) != 1:
-            raise SystemExit(f"{method} has {len(found)} settings instead of one in {self}")
-        return found[0]
-
-    def means(self, metric: str, *methods: str) -> str:
-        return means(metric, *map(self.group, methods))
-
-    def paper(self, metric: str, *methods: str) -> str:
-        """Return the numbers of the paper for the same settings."""
-        numbers = [_in_the_paper(self.group(method), metric) for method in methods]
-        return f"The paper has {listed(numbers)}"
-
-    @property
-    def table(self) -> str:
-        """The section with the verdicts on this store."""
-        new = self.store.startswith("confirmation")
-        return f"appendix.md#{'new-seeds' if new else 'the-hypotheses-with-equal-memory'}"
-
 
 # The store that decides each question. New seeds decide where there are any: the seeds that
 # suggested how many are needed must not count again.
@@ -91,184 +43,6 @@ CODE_ONLINE = CODE._replace(mode="online")
 CODE_ON_DOMAIN = CODE_ONLINE._replace(benchmark=DOMAIN)
 CODE_ON_SPLIT = CODE_ONLINE._replace(benchmark=SPLIT)
 NATURAL = Place("natural", mode="online")  # evaluated densely after the first switch
-
-
-# Numbers
-
-
-def means(metric: str, *compared: Group) -> str:
-    """Return `93.7 ± 0.1 and 93.9 ± 0.1 (24 seeds)`, over the seeds that all groups have."""
-    by_seed = [group.by_seed(metric) for group in compared]
-    seeds = sorted(set.intersection(*map(set, by_seed)))
-    if not seeds:
-        raise SystemExit(f"no seeds with {metric} in common")
-    texts = [
-        bound(group, metric) + mean([values[seed] for seed in seeds])
-        for group, values in zip(compared, by_seed, strict=True)
-    ]
-    return f"{listed(texts)} ({counted(len(seeds), 'seed')})"
-
-
-def mean(values: Sequence[float]) -> str:
-    """Return the mean ± standard error; the mean alone if the seeds are too few for an error."""
-    average, error = mean_and_error(values)
-    return value_text(average, error if len(values) >= FEWEST else None)
-
-
-def bound(group: Group, metric: str) -> str:
-    """Return `≤ ` or `≥ ` if evaluations were left out and the number is only a bound."""
-    thinned = MEASURES[metric.rpartition(".")[2]].thinned
-    return SIGNS[thinned] if Reductions.of(group).bound(metric) else ""
-
-
-def listed(texts: Sequence[str]) -> str:
-    """Return `a, b and c`."""
-    *first, last = texts
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _in_the_paper(group: Group, metric: str) -> str:
-    c = group.config
-    number = printed(c.benchmark, c.mode, c.method, metric, c.lr, c.batch_size)
-    if number is None:
-        raise SystemExit(f"the paper has no {metric} of {c.method}")
-    return value_text(*number)
-
-
-def projections(method: str, place: Place) -> str:
-    """Return in how many of the runs a gradient was projected."""
-    found = [group for store in ("replication", "checks") for group in stored(store)]
-    runs = [run for g in found if address(g) == (*place[1:], method) for run in g.runs]
-    acted = sum(bool(run.columns["projected"].any()) for run in runs)
-    return f"{acted} of {len(runs)}"
-
-
-# Decisions
-
-
-class Words(NamedTuple):
-    yes: str
-    no: str
-    kind: str = ""
-
-
-PRIMARY = Words("holds", "does not hold")
-EXPLORATORY = Words("suggested", "not suggested", " (exploratory)")
-
-
-class Difference(NamedTuple):
-    """A difference that no study declares as primary: `other` minus `one`, paired by seed."""
-
-    claim: Claim
-    metric: str
-    subject: str
-    one: Group
-    other: Group
-
-
-@cache
-def reached(store: str) -> list[Verdict]:
-    return [verdict for verdict in verdicts(stored(store)) if verdict.study]
-
-
-def primary(claim: Claim, metric: str, method: str, place: Place, where: str = "") -> str:
-    """Return what a primary comparison decides: a method against its objective alone.
-
-    where: words that tell apart the comparisons of a finding.
-    """
-    key = (metric, method, place.benchmark, place.mode, place.profile)
-    (verdict,) = [
-        v
-        for v in reached(place.store)
-        if (v.metric, f"{v.objective}+{v.routine}", v.benchmark, v.mode, v.profile) == key
-    ]
-    result = Comparison(**{name: getattr(verdict, name) for name in Comparison._fields})
-    margin = verdict.margin if verdict.margin is not None else MARGINS[metric]
-    verdict_text = decided(claim, result, len(verdict.seeds), margin)
-    return sentence(verdict_text, metric.upper() + where, result, len(verdict.seeds))
-
-
-def explored(differences: Mapping[str, Difference]) -> dict[str, str]:
-    """Return what exploratory comparisons suggest; all of a metric are one family."""
-    found = {}
-    for metric, margin in MARGINS.items():
-        family = {name: each for name, each in differences.items() if each.metric == metric}
-        pairs = [[*paired_differences(e.one, e.other, metric).values()] for e in family.values()]
-        results = compare(pairs, margin, len(family))
-        for (name, each), pair, result in zip(family.items(), pairs, results, strict=True):
-            verdict = decided(each.claim, result, len(pair), margin, EXPLORATORY)
-            found[name] = sentence(verdict, each.subject, result, len(pair))
-    return found
-
-
-def sentence(verdict: str, subject: str, result: Comparison, seeds: int) -> str:
-    change = f"{subject} changes by {signed(result.effect, 2)}"
-    allowed = f" ({interval_text(result.interval, 2)})" if result.interval else ""
-    return f"**{verdict[0].upper()}{verdict[1:]}**: {change}{allowed} over {counted(seeds, 'seed')}"
-
-
-def decided(
-    claim: Claim, result: Comparison, seeds: int, margin: float, words: Words = PRIMARY
-) -> str:
-    """Return whether a claim holds, or how many seeds it needs.
-
-    The margin decides and not the number of seeds: a difference within it is too small to matter,
-    whether these seeds show it or not.
-    """
-    if seeds < FEWEST:
-        return f"too few seeds{words.kind}"
-    label = _LABELS[claim](_interval(result), margin, words)
-    return (label or _needed(result)) + words.kind
-
-
-def _interval(result: Comparison) -> Interval:
-    """Return the simultaneous interval; without any spread, nothing is known but equality."""
-    if result.interval is not None:
-        return result.interval
-    return (0.0, 0.0) if result.outcome == "equivalent" else (-math.inf, math.inf)
-
-
-def _raises(interval: Interval, margin: float, words: Words) -> str | None:
-    low, high = interval
-    points = counted(margin, "point")
-    if high < 0:
-        return words.no
-    if low > 0:
-        return words.yes if high > margin else f"{words.yes}, but by less than {points}"
-    return f"{words.no} beyond {points}" if -margin <= low and high <= margin else None
-
-
-def _lowers(interval: Interval, margin: float, words: Words) -> str | None:
-    low, high = interval
-    return _raises((-high, -low), margin, words)
-
-
-def _nothing(interval: Interval, margin: float, words: Words) -> str | None:
-    low, high = interval
-    if -margin <= low and high <= margin:
-        return f"{words.yes} within {counted(margin, 'point')}"
-    return words.no if low > margin or high < -margin else None
-
-
-def _not_raises(interval: Interval, margin: float, words: Words) -> str | None:
-    low, high = interval
-    if high <= margin:
-        return f"{words.yes} within {counted(margin, 'point')}" if high > 0 else words.yes
-    return words.no if low > margin else None
-
-
-_LABELS = {"raises": _raises, "lowers": _lowers, "nothing": _nothing, "not raises": _not_raises}
-
-
-def _needed(result: Comparison) -> str:
-    """Return the number of new seeds; there is none for an effect that may be below the margin."""
-    if result.seeds_needed is None:
-        return "needs more seeds"
-    more = f"more than {MOST:,}" if result.seeds_needed > MOST else f"{result.seeds_needed}"
-    return f"needs {more} new seeds"
-
-
-# Findings
 
 
 class Finding(NamedTuple):

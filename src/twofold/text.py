@@ -19,7 +19,7 @@ def is_shown(text: str) -> bool:
 
 
 def value_text(mean: float, error: float | None, decimals: int = 1) -> str:
-    """Return `93.6 ± 0.1`, or the mean alone for a single seed."""
+    """Return `93.6 ± 0.1`, or the mean alone if it has no error."""
     text = signed(mean, decimals).removeprefix("+")
     return text + (f" ± {error:.{decimals}f}" if error is not None else "")
 

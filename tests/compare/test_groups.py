@@ -78,9 +78,11 @@ def test_what_a_run_has_not_is_left_out() -> None:
 
 
 def test_an_entry_within_an_entry() -> None:
-    (group,) = grouped([scored_run(seconds=10), scored_run(seconds=14, seed=152)])
+    # 10, 10, 16: deviations -2, -2, 4; variance 24 / 2 = 12; error sqrt(12 / 3).
+    seconds = {142: 10, 152: 10, 162: 16}
+    (group,) = groups(scored_run(seconds=each, seed=seed) for seed, each in seconds.items())
     assert group.mean("seconds.training") == 12
-    assert group.error("seconds.training") == 2
+    assert group.error("seconds.training") == pytest.approx(2)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,12 @@ from twofold.experiments.several import Runs
 
 FIRST = [50, 60, 90, 70, 80, 84]
 SECOND = [54, 62, 92, 74, 80, 90]
+THIRD = [58, 70, 94, 78, 83, 96]
+
+
+def three_seeds(method: str) -> list[Run]:
+    seeds = {142: FIRST, 152: SECOND, 162: THIRD}
+    return [two_tasks(method, values, seed=seed) for seed, values in seeds.items()]
 
 
 def labels(*runs: Run) -> list[str]:
@@ -53,18 +59,36 @@ def test_a_later_task_can_be_shown() -> None:
 
 
 def test_lines_are_means_over_seeds_and_bands_standard_errors() -> None:
-    figure = Runs([two_tasks("er", FIRST), two_tasks("er", SECOND, seed=152)]).plot()
+    figure = Runs(three_seeds("er")).plot()
+    (whole,) = panels(figure, "whole")
+    mean = [54, 64, 92, 74, 81, 90]
+    assert list(curves(whole).values()) == [([1, 2, 3, 4, 5, 6], mean)]
+    # Deviations are -4, 0, 4; -4, -2, 6; -2, 0, 2; -4, 0, 4; -1, -1, 2; -6, 0, 6. Errors are the
+    # roots of their squares, summed, over 2, over 3.
+    errors = np.sqrt(np.array([32, 56, 8, 32, 6, 72]) / 2 / 3)
+    low, high = edges(whole)
+    np.testing.assert_allclose(low, mean - errors)
+    np.testing.assert_allclose(high, mean + errors)
+    assert note(figure) == "rotated-mnist, offline: mean ± standard error over 3 seeds"
+
+
+def test_two_seeds_are_a_mean_without_a_band() -> None:
+    figure = Runs(three_seeds("er")[:2]).plot()
     (whole,) = panels(figure, "whole")
     assert list(curves(whole).values()) == [([1, 2, 3, 4, 5, 6], [52, 61, 91, 72, 80, 87])]
-    low, high = edges(whole)  # the standard error of two values is half their distance
-    np.testing.assert_allclose(low, FIRST)
-    np.testing.assert_allclose(high, SECOND)
-    assert note(figure) == "rotated-mnist, offline: mean ± standard error over 2 seeds"
+    assert not whole.collections
+    assert note(figure) == "rotated-mnist, offline: mean over 2 seeds"
+
+
+def test_two_seeds_have_no_error_in_words() -> None:
+    assert seed_words({"er": 2, "joint": 2}) == "mean over 2 seeds"
+    assert seed_words({"er": 2, "joint": 1}) == "mean over 2 seeds (joint 1)"
+    assert seed_words({"er": 3, "joint": 2}) == "mean ± standard error over 3 seeds (joint 2)"
 
 
 def test_a_method_with_fewer_seeds_is_named_in_the_note() -> None:
-    runs = [two_tasks("er", FIRST), two_tasks("er", SECOND, seed=152), two_tasks("er+gem", FIRST)]
-    assert note(Runs(runs).plot()).endswith("standard error over 2 seeds (er+gem 1)")
+    runs = [*three_seeds("er"), two_tasks("er+gem", FIRST)]
+    assert note(Runs(runs).plot()).endswith("standard error over 3 seeds (er+gem 1)")
     assert seed_words({"er": 5, "joint": 3, "der": 5}).endswith("over 5 seeds (joint 3)")
     assert seed_words({"er": 1, "joint": 1}) == "one seed"
 

@@ -1,4 +1,4 @@
-"""What tests of the page share: two short runs, and how to read a page."""
+"""What tests of the page share: three short runs, and how to read a page."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def pair(first: list[float], second: list[float]) -> list[list[float]]:
 
 ONE = pair([50, 60, 80, 90, 70, 60, 80, 89.5], [20, 40, 60, 80])
 TWO = pair([50, 60, 80, 80, 74, 76, 70, 72], [20, 40, 60, 90])
+THREE = pair([50, 60, 80, 85, 72, 65, 75, 80.75], [20, 40, 60, 85])
 
 
 def numbers(text: str, kind: str) -> np.ndarray:

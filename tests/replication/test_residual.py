@@ -31,12 +31,14 @@ def curves(dip: float) -> np.ndarray:
 
 
 def test_the_parts_of_a_residual(tmp_path, monkeypatch, capsys):
-    runs = [curve_run("er", curves(dip), seed) for dip, seed in ((94, 142), (92, 152))]
+    dips = {142: 94, 152: 94, 162: 91}
+    runs = [curve_run("er", curves(dip), seed) for seed, dip in dips.items()]
     few = [curve_run("er+hold", curves(94), 142)]
     store = saved(tmp_path / "runs", runs, few)
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--runs", str(store), "--seeds", "2"])
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--runs", str(store), "--seeds", "3"])
     runpy.run_path(str(SCRIPT))
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
     _, _, *body = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    # At the end: (98 - 94 + 95 - 94) / 2 and (98 - 94 + 95 - 92) / 2.
-    assert body == [["er", "2", "6.0 ± 0.0", "2.5 ± 0.0", "3.0 ± 0.5"]]
+    # At the end: (98 - 94 + 95 - 94) / 2 twice and (98 - 94 + 95 - 91) / 2, which is 2.5, 2.5, 4:
+    # deviations -0.5, -0.5, 1; variance 1.5 / 2; error sqrt(0.75 / 3).
+    assert body == [["er", "3", "6.0 ± 0.0", "2.5 ± 0.0", "3.0 ± 0.5"]]

@@ -32,10 +32,11 @@ def rows(runs: list[Run]) -> list[str]:
     ("values", "text"),
     [
         ([1.0, 2.0, 6.0], "3.0 ± 1.5"),  # 1.5275
-        ([90.0, 94.0], "92.0 ± 2.0"),
-        ([80.06, 80.06], "80.1 ± 0.0"),
-        ([100.0, 0.0], "50.0 ± 50.0"),
-        ([93.64], "93.6"),  # one seed has no error
+        ([90.0, 90.0, 96.0], "92.0 ± 2.0"),
+        ([80.06, 80.06, 80.06], "80.1 ± 0.0"),
+        ([100.0, 0.0, 50.0], "50.0 ± 28.9"),  # 28.8675
+        ([90.0, 94.0], "92.0"),  # two seeds have no error
+        ([93.64], "93.6"),  # nor has one
         ([], "-"),  # a single task has no MIN
     ],
 )
@@ -57,17 +58,20 @@ def test_numbers_of_held_out_training_images_are_apart() -> None:
 
 
 def test_a_row_per_method_in_the_order_of_first_appearance() -> None:
+    # er: deviations -2, -2, 4; error sqrt(24 / 2 / 3). er+gem: -1, -1, 2; error sqrt(6 / 2 / 3).
     assert rows(
         [
             scored_run("er", 80, 90),
             scored_run("er+gem", 88, 93),
-            scored_run("er", 84, 94, seed=152),
-            scored_run("er+gem", 90, 95, seed=152),
+            scored_run("er", 80, 90, seed=152),
+            scored_run("er+gem", 88, 93, seed=152),
+            scored_run("er", 86, 96, seed=162),
+            scored_run("er+gem", 91, 96, seed=162),
         ]
     ) == [
         "method lr batch MIN AVG projected seeds",
-        "er 0.1 128 82.0 ± 2.0 92.0 ± 2.0 0.0% 2",
-        "er+gem 0.1 128 89.0 ± 1.0 94.0 ± 1.0 0.0% 2",
+        "er 0.1 128 82.0 ± 2.0 92.0 ± 2.0 0.0% 3",
+        "er+gem 0.1 128 89.0 ± 1.0 94.0 ± 1.0 0.0% 3",
     ]
 
 

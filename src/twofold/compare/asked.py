@@ -16,7 +16,7 @@ from twofold.compare.groups import Group
 from twofold.compare.reductions import Reductions, changed_plugins
 from twofold.compare.shared import shared_words
 from twofold.compare.sides import Axis, Side, sides
-from twofold.compare.statistics import FEWEST, NOTHING, Interval, Outcome, compare, detectable
+from twofold.compare.statistics import NOTHING, Interval, Outcome, compare, detectable
 from twofold.compare.words import needed_words, undecided_words
 from twofold.component import plain
 from twofold.curves import ACCURACY
@@ -25,6 +25,7 @@ from twofold.evaluation.measures import MEASURES, Measure
 from twofold.experiments import notebook
 from twofold.experiments.config import varying
 from twofold.experiments.runs import Run
+from twofold.statistics import FEWEST
 from twofold.text import EMPTY, counted, interval_text, p_text, signed, value_text
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ LIMITS = (
     "effect: departures minus text in points, the mean over the seeds that both have. All effects "
     "on a metric are one family. The simultaneous intervals hold all together with 95% "
     "(Bonferroni), and p is corrected in the same way. With fewer than three seeds there is "
-    "neither.",
+    "neither. The difference of two bounds (≤) is rough.",
 )
 
 

@@ -87,7 +87,7 @@ class Group:
         return mean_and_error(values)[0] if values else None
 
     def error(self, metric: str) -> float | None:
-        """Return the standard error of the mean; None with fewer than two values."""
+        """Return the standard error of the mean; None with fewer than three values."""
         values = self.values(metric)
         return mean_and_error(values)[1] if values else None
 

@@ -25,12 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from twofold.statistics import mean_and_error
+from twofold.statistics import FEWEST, mean_and_error
 
 LEVEL = 0.95
 ERROR = 1 - LEVEL
 POWER = 0.8
-FEWEST = 3  # pairs: with fewer, any spread is compatible with them
 MOST = 1000  # seeds that are considered
 NOTHING = 1e-4  # points: far below one image, so rounding
 NODES = 2000  # of the integral over the spread

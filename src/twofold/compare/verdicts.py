@@ -23,10 +23,11 @@ from twofold.compare.hypotheses import Hypothesis, hypotheses
 from twofold.compare.pairs import Pair, chosen, missing, pairs, with_routines
 from twofold.compare.reductions import Reductions, remarks_on
 from twofold.compare.selection import Shelf, essence
-from twofold.compare.statistics import FEWEST, NOTHING, Interval, Outcome, compare
+from twofold.compare.statistics import NOTHING, Interval, Outcome, compare
 from twofold.compare.words import needed_words
 from twofold.evaluation.measures import MEASURES
 from twofold.experiments.config import Config, varying
+from twofold.statistics import FEWEST
 from twofold.text import counted, interval_text, signed
 
 LIMITS = (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from twofold.compare.statistics import FEWEST, MOST
+from twofold.compare.statistics import MOST
+from twofold.statistics import FEWEST
 
 
 class Tested(Protocol):

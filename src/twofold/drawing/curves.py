@@ -24,7 +24,7 @@ class Curve:
 
     x: Array  # iterations of the whole run, from 1
     mean: Array
-    error: Array  # zero for a single run
+    error: Array  # zero for fewer than three runs
 
     def between(self, first: int, last: int) -> Curve:
         kept = (first <= self.x) & (self.x <= last)

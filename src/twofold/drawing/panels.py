@@ -221,7 +221,7 @@ def _mark(axes: Axes, switches: list[int]) -> None:
 def _draw_curve(axes: Axes, curve: Curve, origin: int, style: Style, curves: int) -> None:
     x = curve.x - origin
     axes.plot(x, curve.mean, **style)
-    if curve.error.any():  # there is no band with a single run
+    if curve.error.any():  # fewer than three runs have no band
         low, high = curve.mean - curve.error, curve.mean + curve.error
         alpha = 0.25 if curves <= 3 else 0.12  # many bands on top of each other are a wall
         axes.fill_between(x, low, high, color=style["color"], alpha=alpha, linewidth=0)

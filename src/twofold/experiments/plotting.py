@@ -15,6 +15,7 @@ from twofold.drawing.style import Style, looks, told_apart
 from twofold.errors import UserError
 from twofold.experiments.config import setting_words, varying
 from twofold.experiments.naming import colour_name
+from twofold.statistics import FEWEST
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -166,7 +167,7 @@ def timeline_of(runs: Sequence[Run], task: Task, advice: str) -> Timeline:
 
 
 def seed_words(counts: Mapping[str, int]) -> str:
-    """Return `mean ± standard error over 5 seeds (joint 3)`.
+    """Return `mean ± standard error over 5 seeds (joint 3)`, or `mean over 2 seeds`.
 
     counts: the number of seeds by name.
     """
@@ -174,9 +175,8 @@ def seed_words(counts: Mapping[str, int]) -> str:
     if most == 1:
         return "one seed"
     counts_text = [f"{name} {count}" for name, count in counts.items() if count < most]
-    return f"mean ± standard error over {most} seeds" + (
-        f" ({', '.join(counts_text)})" if counts_text else ""
-    )
+    number = "mean ± standard error" if most >= FEWEST else "mean"
+    return f"{number} over {most} seeds" + (f" ({', '.join(counts_text)})" if counts_text else "")
 
 
 def _shared(runs: Sequence[Run], name: str) -> str:

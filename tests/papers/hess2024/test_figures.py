@@ -37,20 +37,25 @@ def test_figure_1_is_the_whole_curve_of_full_replay_alone():
     runs = [
         two_tasks("joint", [50, 60, 90, 70, 80, 84], seed=142),
         two_tasks("joint", [54, 62, 92, 74, 80, 90], seed=152),
+        two_tasks("joint", [58, 70, 94, 78, 83, 96], seed=162),
         two_tasks("joint+gem", [1, 2, 3, 4, 5, 6]),
         two_tasks("er", [1, 2, 3, 4, 5, 6]),
     ]
     figure = joint_figure(runs)
     (whole,) = figure.subfigs[0].axes
-    assert [*curves(whole).values()] == [([1, 2, 3, 4, 5, 6], [52, 61, 91, 72, 80, 87])]
-    low, high = edges(whole)  # the standard error of two values is half their distance
-    np.testing.assert_allclose(low, [50, 60, 90, 70, 80, 84])
-    np.testing.assert_allclose(high, [54, 62, 92, 74, 80, 90])
+    mean = [54, 64, 92, 74, 81, 90]
+    assert [*curves(whole).values()] == [([1, 2, 3, 4, 5, 6], mean)]
+    # Deviations are -4, 0, 4; -4, -2, 6; -2, 0, 2; -4, 0, 4; -1, -1, 2; -6, 0, 6. Errors are the
+    # roots of their squares, summed, over 2, over 3.
+    errors = np.sqrt(np.array([32, 56, 8, 32, 6, 72]) / 2 / 3)
+    low, high = edges(whole)
+    np.testing.assert_allclose(low, mean - errors)
+    np.testing.assert_allclose(high, mean + errors)
     assert dashed(whole) == [3]
     assert whole.get_xlabel() == "iteration"
     assert figure.get_figwidth() == 3.5
     with pytest.raises(UserError, match="no runs for the figure joint: train them with `twofold r"):
-        joint_figure(runs[2:])
+        joint_figure(runs[3:])
 
 
 def test_the_rules_of_projection_are_compared():

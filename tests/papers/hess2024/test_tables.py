@@ -182,9 +182,9 @@ def test_the_gamma_study() -> None:
 
 
 def test_the_time_of_training() -> None:
-    # er: 10, 12: 11 +- 1. er+gem: 22, 44: 33 +- 11, three times as long; the error of the ratio
-    # is 3 sqrt((11 / 33)^2 + (1 / 11)^2) = 1.0366.
-    table = study_table("timing", grouped(timed("er", 10, 12), timed("er+gem", 22, 44)))
+    # er: 10, 10, 13: 11 +- sqrt(6 / 2 / 3) = 1. er+gem: 22, 22, 55: 33 +- sqrt(726 / 2 / 3) = 11,
+    # three times as long; the error of the ratio is 3 sqrt((11 / 33)^2 + (1 / 11)^2) = 1.0366.
+    table = study_table("timing", grouped(timed("er", 10, 10, 13), timed("er+gem", 22, 22, 55)))
     seconds = number(table, "er+gem", "seconds.training")
     times = number(table, "er+gem", "seconds.training/er")
     assert seconds.value == (33, pytest.approx(11))
@@ -200,7 +200,7 @@ def test_the_time_of_training() -> None:
     head, *body = rows(render(table, "md"))
     assert head == ["method", "Time [s]", "Times ER"]
     assert [line for line in body if line[0].startswith(("ER", "reference"))][:4] == [
-        ["ER", "11.00 ± 1.00 (n=2)", "1.00 (n=2)"],
+        ["ER", "11.00 ± 1.00 (n=3)", "1.00 (n=3)"],
         ["reference", "59.24 ± 0.66", "1.00"],
         ["ER + A-GEM", "–", "–"],
         ["reference", "61.52 ± 0.60", "1.04 ± 0.02"],
@@ -209,7 +209,7 @@ def test_the_time_of_training() -> None:
 
 def test_time_is_taken_from_runs_that_were_made_for_it() -> None:
     every_iteration = timed("er", 50, 50, 50, 50, eval_schedule="every:1")
-    table = study_table("timing", grouped(every_iteration, timed("er", 10, 12)))
+    table = study_table("timing", grouped(every_iteration, timed("er", 10, 10, 13)))
     assert number(table, "er", "seconds.training").value == (11, pytest.approx(1))
     alone = study_table("timing", grouped(every_iteration))
     assert number(alone, "er", "seconds.training").value == (50, pytest.approx(0))

@@ -30,17 +30,18 @@ def shown(*runs: Run) -> dict[str, dict[str, str]]:
 
 
 def test_a_row_has_what_was_worked_by_hand() -> None:
-    # With two seeds, one lower by 2 everywhere: accuracies lower by 1 on average, with an error of
-    # 1 (half their distance); differences of accuracies are the same.
-    row = shown(measured_run(seed=142), measured_run(seed=152, lower=2.0))["ER"]
-    assert row["MIN"] == "54.0 ± 1.0 (n=2)"
-    assert row["AVG"] == "78.7 ± 1.0 (n=2)"
-    assert row["residual"] == "29.0 ± 0.0 (n=2)"
-    assert row["WC-ACC"] == "59.0 ± 1.0 (n=2)"
-    assert row["gap depth"] == "23.0 ± 0.0 (n=2)"
-    assert row["recovery"] == "3 ± 0 (n=2)"  # 10/3
-    assert row["recovered"] == "66.7 ± 0.0 (n=2)"
-    assert row["new-task accuracy"] == "75.0 ± 1.0 (n=2)"
+    # With three seeds, one lower by 3 everywhere: accuracies lower by 1 on average, with an error
+    # of sqrt(6 / 2 / 3) = 1 (deviations 1, 1, -2); differences of accuracies are the same.
+    same = [measured_run(seed=142), measured_run(seed=152)]
+    row = shown(*same, measured_run(seed=162, lower=3.0))["ER"]
+    assert row["MIN"] == "54.0 ± 1.0 (n=3)"
+    assert row["AVG"] == "78.7 ± 1.0 (n=3)"
+    assert row["residual"] == "29.0 ± 0.0 (n=3)"
+    assert row["WC-ACC"] == "59.0 ± 1.0 (n=3)"
+    assert row["gap depth"] == "23.0 ± 0.0 (n=3)"
+    assert row["recovery"] == "3 ± 0 (n=3)"  # 10/3
+    assert row["recovered"] == "66.7 ± 0.0 (n=3)"
+    assert row["new-task accuracy"] == "75.0 ± 1.0 (n=3)"
     assert row["raw MIN"] == row["raw AVG"] == "–"
 
 

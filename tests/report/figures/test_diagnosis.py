@@ -49,12 +49,12 @@ def test_changes_are_summed_from_the_switch_on_and_cosines_are_not():
 
 
 def test_seeds_are_averaged_with_an_error():
-    runs = [diagnosed("er", 142), diagnosed("er", 152, factor=3.0)]
+    runs = [diagnosed("er", 142), diagnosed("er", 152), diagnosed("er", 162, factor=4.0)]
     axes, cosine = diagnosis_figure(runs, zoom=2).axes
     _, actual = curves(axes)[BLACK]
     assert actual == pytest.approx([1.0, 2.0])
     assert len(axes.collections) == len(LINES)  # a band each
-    assert "mean ± standard error over 2 seeds" in note(axes.figure)
+    assert "mean ± standard error over 3 seeds" in note(axes.figure)
     assert len(curves(cosine)[to_hex(DIM)][0]) == 2
 
 

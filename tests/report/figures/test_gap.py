@@ -49,12 +49,16 @@ def test_lines_are_means_and_bands_standard_errors(tmp_path):
 
 def test_a_single_run_has_no_band_and_methods_may_differ_in_seeds():
     alone = two_tasks("er", [50, 60, 70, 80])
-    pair = [two_tasks("er+gem", [50, 60, y, 90], seed=seed) for y, seed in ((60, 1), (80, 2))]
-    (whole,) = panels(gap_figure([alone, *pair]), "whole")
+    others = [
+        two_tasks("er+gem", [50, 60, y, 90], seed=seed) for y, seed in ((60, 1), (60, 2), (90, 3))
+    ]
+    (whole,) = panels(gap_figure([alone, *others]), "whole")
     assert curves(whole)[BLACK][1] == [50, 60, 70, 80]
     assert curves(whole)[BLUE][1] == [50, 60, 70, 90]
     assert to_hex(whole.collections[0].get_facecolor()) == BLUE
-    assert edges(whole) == ([50, 60, 60, 90], [50, 60, 80, 90])  # sd sqrt(200), over sqrt(2): 10
+    low, high = edges(whole)  # 60, 60, 90: sd sqrt(600 / 2), over sqrt(3): 10
+    np.testing.assert_allclose(low, [50, 60, 60, 90])
+    np.testing.assert_allclose(high, [50, 60, 80, 90])
 
 
 def test_iterations_that_were_not_evaluated_are_left_out():

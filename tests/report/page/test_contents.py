@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from helpers.page import ONE, TWO, nan, numbers, points
+from helpers.page import ONE, THREE, TWO, nan, numbers, points
 from helpers.runs import curve_run, gap_accuracies
 
 import twofold
@@ -15,9 +15,16 @@ from twofold.report.page import build_page, page_contents
 from twofold.report.page.document import as_json
 
 
+def three_seeds() -> list[twofold.Run]:
+    return [curve_run("er", ONE), curve_run("er", TWO, 152), curve_run("er", THREE, 162)]
+
+
 def test_a_group_has_means_errors_and_single_runs():
-    """Worked by hand: the mean of 90 and 80 is 85, sd sqrt(50), over the root of two: 5."""
-    (cell,) = page_contents([curve_run("er", ONE), curve_run("er", TWO, 152)], "runs")["groups"]
+    """Worked by hand: the mean of 90, 80 and 85 is 85, their sd 5, over the root of three.
+
+    The mean of 60, 76 and 65 is 67, their deviations -7, 9 and -2, so their sd is sqrt(134 / 2).
+    """
+    (cell,) = page_contents(three_seeds(), "runs")["groups"]
     assert cell["settings"] == {
         "benchmark": "rotated-mnist",
         "mode": "offline",
@@ -28,30 +35,43 @@ def test_a_group_has_means_errors_and_single_runs():
     }
     assert cell["ends"] == [4, 8]
     first, second = cell["mean"]
-    means = [50, 60, 80, 85, 72, 68, 75, 80.75]
+    means = [50, 60, 80, 85, 72, 67, 75, 80.75]
     assert points(first) == [*zip(range(1, 9), means, strict=True)]
-    np.testing.assert_allclose(
-        numbers(first["error"], "<f4"), [0, 0, 0, 5, 2, 8, 5, 8.75], rtol=1e-6
-    )
+    deviations = np.array([0, 0, 0, 5, 2, np.sqrt(67), 5, 8.75])
+    np.testing.assert_allclose(numbers(first["error"], "<f4"), deviations / np.sqrt(3), rtol=1e-6)
     assert points(second) == [(5, 20), (6, 40), (7, 60), (8, 85)]
-    assert [run["seed"] for run in cell["runs"]] == [142, 152]
+    assert [run["seed"] for run in cell["runs"]] == [142, 152, 162]
     assert points(cell["runs"][0]["curves"][0]) == [*zip(range(1, 9), ONE[0], strict=True)]
-    assert cell["measures"]["min"] == {"mean": 65, "error": 5, "count": 2}  # of 60 and 70
-    assert cell["measures"]["avg"]["mean"] == pytest.approx((84.75 + 81) / 2)
+    error = pytest.approx(5 / np.sqrt(3))
+    assert cell["measures"]["min"] == {"mean": 65, "error": error, "count": 3}  # of 60, 70 and 65
+    assert cell["measures"]["avg"]["mean"] == pytest.approx((84.75 + 81 + 82.875) / 3)
 
 
 def test_gaps_are_those_of_each_seed_and_only_those_that_recover_have_a_time():
     """Seed 142 falls by 30 at the second iteration and is back, within a point, at the fourth;
-    seed 152 falls by 10 at the third and stays there."""
-    (cell,) = page_contents([curve_run("er", ONE), curve_run("er", TWO, 152)], "runs")["groups"]
+    seed 152 falls by 10 at the third and stays there; seed 162 falls by 20 at the second and is not
+    back at the end."""
+    (cell,) = page_contents(three_seeds(), "runs")["groups"]
     assert [run["gaps"] for run in cell["runs"]] == [
         [{"switch": 4, "task": 1, "depth": 30, "lowest_at": 2, "recovery": 4}],
         [{"switch": 4, "task": 1, "depth": 10, "lowest_at": 3, "recovery": None}],
+        [{"switch": 4, "task": 1, "depth": 20, "lowest_at": 2, "recovery": None}],
     ]
     (gap,) = cell["gaps"]
-    assert gap["depth"] == {"mean": 20, "error": 10, "count": 2}
-    assert gap["lowest_at"] == {"mean": 2.5, "error": 0.5, "count": 2}
+    # 30, 10, 20: sd 10. 2, 3, 2: deviations -1/3, 2/3, -1/3; variance 2/3 / 2; error sqrt(1/3 / 3).
+    assert gap["depth"] == {"mean": 20, "error": pytest.approx(10 / np.sqrt(3)), "count": 3}
+    assert gap["lowest_at"] == {
+        "mean": pytest.approx(7 / 3),
+        "error": pytest.approx(1 / 3),
+        "count": 3,
+    }
     assert gap["recovery"] == {"mean": 4, "error": None, "count": 1}
+
+
+def test_two_runs_have_no_error():
+    (cell,) = page_contents(three_seeds()[:2], "runs")["groups"]
+    assert "error" not in cell["mean"][0]
+    assert cell["measures"]["min"] == {"mean": 65, "error": None, "count": 2}  # of 60 and 70
 
 
 def test_a_single_run_has_no_error_and_a_single_task_no_gap():

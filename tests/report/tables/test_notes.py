@@ -5,7 +5,7 @@ from __future__ import annotations
 from helpers.runs import grouped, seeded
 from helpers.tables import timed
 
-from twofold.report.tables import notes, render, study_table
+from twofold.report.tables import notes, render, store_table, study_table
 
 OFTEN, RARELY = "dense:300:20", "dense:10:500"
 LONG = (
@@ -13,6 +13,19 @@ LONG = (
     "end of each task only."
 )
 SHORT = LONG.replace("300", "10").replace("every 20", "every 500")
+
+
+def test_errors_are_in_the_note_if_numbers_have_them() -> None:
+    two, three = seeded("er", [80, 82]), seeded("er+gem", [84, 84, 87])
+    for runs, words in (
+        ([two], "Mean"),
+        ([two, three], "Mean ± standard error (from three seeds on)"),
+        ([three], "Mean ± standard error"),
+    ):
+        study = study_table("main", grouped(*runs))
+        assert notes(study)[0] == f"{words} over 5 seeds unless marked (n=), in percent."
+        store = store_table(grouped(*runs), ("min", "avg"))
+        assert notes(store)[0] == f"{words} over seeds."
 
 
 def bounds(*runs) -> list[str]:

@@ -25,9 +25,10 @@ def heads(result: StudyTable) -> list[tuple[str, ...]]:
 
 
 def test_a_row_per_method_and_what_they_share_is_stated_once() -> None:
-    result = table(seeded("er", [80, 82]), seeded("er+gem", [84, 86]))
+    # Both: deviations -1, -1, 2; variance 6 / 2 = 3; error sqrt(3 / 3).
+    result = table(seeded("er", [80, 80, 83]), seeded("er+gem", [84, 84, 87]))
     (block,) = result.blocks
-    assert (block.title, block.about) == ("Rotated MNIST, offline", "lr 0.1, batch 128, 2 seeds")
+    assert (block.title, block.about) == ("Rotated MNIST, offline", "lr 0.1, batch 128, 3 seeds")
     assert rows(render(result)) == [
         ["method", "MIN", "AVG"],
         ["er", "81.0 ± 1.0", "91.0 ± 1.0"],
@@ -114,10 +115,10 @@ def test_natural_order() -> None:
 
 
 def test_bounds_are_marked_and_reductions_are_stated_with_the_settings() -> None:
-    runs = seeded("er", [80, 82], eval_schedule="every:10", tasks=2, validation=0.1)
+    runs = seeded("er", [80, 80, 83], eval_schedule="every:10", tasks=2, validation=0.1)
     result = table(runs)
     text = render(result)
-    assert "tasks 2, eval schedule every:10, validation 0.1, 2 seeds" in text
+    assert "tasks 2, eval schedule every:10, validation 0.1, 3 seeds" in text
     assert "| er     | ≤ 81.0 ± 1.0 | 91.0 ± 1.0 |" in text
     assert "≤ an upper bound: the model was not evaluated after every iteration." in notes(result)
     assert any(note.startswith("validation: evaluated on this share") for note in notes(result))
@@ -125,7 +126,7 @@ def test_bounds_are_marked_and_reductions_are_stated_with_the_settings() -> None
 
 def test_a_measure_that_some_runs_lack_states_how_many_have_it() -> None:
     result = table([scored_run("er", None), scored_run("er", 80, seed=152)])
-    assert rows(render(result))[1] == ["er", "80.0 (n=1)", "90.0 ± 0.0"]
+    assert rows(render(result))[1] == ["er", "80.0 (n=1)", "90.0"]
     assert result.blocks[0].rows[0].numbers[0].seeds == [152]  # type: ignore[union-attr]
 
 
@@ -153,7 +154,8 @@ def test_data_that_depend_on_the_seed_are_one_row() -> None:
 
 
 def test_every_format_has_every_number() -> None:
-    result = table(seeded("er", [80, 82]), seeded("er", [60, 66], lr=0.01), sort="avg")
+    # 60, 60, 69: deviations -3, -3, 6; variance 54 / 2 = 27; error sqrt(27 / 3).
+    result = table(seeded("er", [80, 80, 83]), seeded("er", [60, 60, 69], lr=0.01), sort="avg")
     numbers = json.loads(render(result, "json"))["numbers"]
     assert [(n["lr"], n["metric"], n["mean"]) for n in numbers] == [
         (0.1, "min", 81),

@@ -94,7 +94,7 @@ def _place(group: Group) -> Place:
 
 
 def _errors(group: Group) -> Place:
-    """Return the standard errors; 0 with a single seed."""
+    """Return the standard errors; 0 with fewer than three seeds."""
     x, y = (mean_and_error(group.values(metric))[1] or 0.0 for metric in (TIME, LOSS))
     return x, y
 

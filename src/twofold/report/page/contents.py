@@ -26,7 +26,7 @@ from twofold.experiments.runs import Run
 from twofold.report.page.thinning import DENSE, thin
 from twofold.report.tables import render, study_table, tables
 from twofold.report.verdicts import decision
-from twofold.statistics import mean_and_error
+from twofold.statistics import FEWEST, mean_and_error
 from twofold.text import EMPTY
 
 Plain = dict[str, Any]  # what JSON can hold
@@ -218,7 +218,7 @@ def _mean_curve(group: Group, task: Task, learned: NDArray[Any], fineness: Finen
     iterations = curve.x.astype(int)
     rows = thin(learned[iterations - 1], curve.mean, *fineness)
     mean = {"x": packed(iterations[rows]), "y": packed(curve.mean[rows])}
-    return mean if len(group.runs) == 1 else {**mean, "error": packed(curve.error[rows])}
+    return mean if len(group.runs) < FEWEST else {**mean, "error": packed(curve.error[rows])}
 
 
 def _mean_gaps(by_run: Sequence[list[Plain]]) -> list[Plain]:

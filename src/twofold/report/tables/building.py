@@ -12,11 +12,11 @@ from twofold.compare.groups import Group
 from twofold.compare.reductions import Reductions, remarks_on
 from twofold.compare.reference import printed
 from twofold.compare.selection import Choice, Found, Setting, Shelf, choose
-from twofold.compare.statistics import FEWEST
 from twofold.experiments import profiles, studies
 from twofold.experiments.config import Config
 from twofold.report.tables.layouts import Column, Columns, Layout, Metric, Part, label_of, tables
 from twofold.report.tables.model import Block, Number, Place, Row, Section, StudyTable, Value
+from twofold.statistics import FEWEST
 
 NEAR = 1e-9  # points: nothing but rounding
 

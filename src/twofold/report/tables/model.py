@@ -10,7 +10,6 @@ from typing import NamedTuple
 from twofold.benchmarks import Recipe
 from twofold.compare.groups import Group
 from twofold.compare.selection import Choice, Setting
-from twofold.compare.statistics import FEWEST
 from twofold.report.tables.layouts import Layout, Metric, Part
 from twofold.text import stated
 
@@ -76,8 +75,6 @@ class Number:
         It is None for a bound, with fewer than three seeds, and if an error is rounded to nothing.
         """
         if self.difference is None or self.value is None or self.printed is None or self.bound:
-            return None
-        if len(self.seeds) < FEWEST:
             return None
         error, printed = self.value[1], self.printed[1]
         return abs(self.difference) / math.hypot(error, printed) if error and printed else None

@@ -9,6 +9,7 @@ from twofold.compare.reference import Block, slips
 from twofold.experiments import profiles
 from twofold.report.tables.layouts import tables
 from twofold.report.tables.model import Number, Place, StudyTable, title_of
+from twofold.statistics import FEWEST
 from twofold.text import counted
 
 BOLD = (
@@ -34,11 +35,17 @@ def study_command(table: StudyTable) -> str:
     return command + profile
 
 
+def _mean(numbers: Sequence[Number]) -> str:
+    enough = {len(number.seeds) >= FEWEST for number in numbers}
+    few = " (from three seeds on)" if False in enough else ""
+    return f"Mean ± standard error{few}" if True in enough else "Mean"
+
+
 def _notes(table: StudyTable, numbers: Sequence[Number]) -> Iterator[str]:
     unit = "" if table.layout.transposed else ", in percent"
     incomplete = any(len(number.seeds) != number.wanted for number in numbers)
     count = " unless marked (n=)" if incomplete else ""
-    yield f"Mean ± standard error over {counted(len(table.seeds), 'seed')}{count}{unit}."
+    yield f"{_mean(numbers)} over {counted(len(table.seeds), 'seed')}{count}{unit}."
     if any(number.bold for number in numbers):
         yield BOLD
     if any(number.used for number in numbers):
@@ -66,7 +73,7 @@ def _notes(table: StudyTable, numbers: Sequence[Number]) -> Iterator[str]:
 def _notes_on_a_store(table: StudyTable, numbers: Sequence[Number]) -> Iterator[str]:
     missing = any(len(number.seeds) != number.wanted for number in numbers)
     count = "; (n=) marks a measure that some runs do not have" if missing else ""
-    yield f"Mean ± standard error over seeds{count}."
+    yield f"{_mean(numbers)} over seeds{count}."
     signs = dict.fromkeys(number.metric.thinned for number in numbers if number.bound)
     if signs:
         words = ", ".join(f"{sign} {SIGNS[sign]}" for sign in signs)

@@ -48,7 +48,7 @@ export function fixed(value, decimals) {
 }
 
 /**
- * Return `12.3 ± 0.4` for a mean. The number of one run has no error.
+ * Return `12.3 ± 0.4` for a mean. Fewer than three runs have no error.
  * @param {Value} value
  * @param {number} decimals
  */

@@ -19,7 +19,7 @@ import { choice, look, shownSeries } from "./state.js";
  * @property {number} into the task that the switch leads to
  */
 
-const AVERAGES = "Numbers are mean ± standard error over seeds, for recovery over the seeds that recovered.";
+const AVERAGES = "Numbers are mean ± standard error (from three seeds on) over seeds, for recovery over the seeds that recovered.";
 
 /**
  * Return the gaps of the choice: one per series or seed, task and switch.
