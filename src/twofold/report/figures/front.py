@@ -140,7 +140,7 @@ def _scale(axes: Axes) -> None:
     If there are few decades, times have ticks between them.
     """
     axes.set_xscale("log")
-    axes.margins(x=0.12)
+    axes.margins(x=0.12, y=0.08)  # names need room above the highest point, too
     low, high = axes.get_xlim()
     few = high < 10 * low
     axes.xaxis.set_major_locator(
