@@ -30,7 +30,8 @@ def test_an_interval_shows_on_which_side_of_zero_it_ends(ends, text: str) -> Non
 
 
 def test_the_mean_of_the_values_that_exist() -> None:
-    assert mean_text([90.0, None, 94.0]) == "92.0 ± 2.0"
+    assert mean_text([90.0, None, 90.0, 96.0]) == "92.0 ± 2.0"  # deviations -2, -2 and 4
+    assert mean_text([90.0, 94.0]) == "92.0"
     assert mean_text([93.64]) == "93.6"
     assert (mean_text([]), mean_text([None]), mean_text([], "-")) == ("–", "–", "-")
 

@@ -282,13 +282,13 @@ def test_a_method_named_twice_is_run_once(run_tiny: Command) -> None:
 
 
 def test_without_json_the_table_is_on_stdout(run_tiny: Command, tmp_path: Path) -> None:
-    result = run_tiny("er", "--seeds", 2)
+    result = run_tiny("er", "--seeds", 3)
     assert result.code == 0
     number = r"\d+\.\d ± \d+\.\d"
-    assert re.search(rf"^ +er +0\.1 +2 +{number} +{number} +0\.0% +2 *$", result.out, re.MULTILINE)
+    assert re.search(rf"^ +er +0\.1 +3 +{number} +{number} +0\.0% +3 *$", result.out, re.MULTILINE)
     assert f"The runs are in {tmp_path / 'out'}/" in result.out
     assert re.search(
-        r"^er seed 152: MIN \d+\.\d  AVG \d+\.\d  \(2 of 2 done\)$", result.err, re.MULTILINE
+        r"^er seed 162: MIN \d+\.\d  AVG \d+\.\d  \(3 of 3 done\)$", result.err, re.MULTILINE
     )
 
 
