@@ -285,7 +285,7 @@ def test_without_json_the_table_is_on_stdout(run_tiny: Command, tmp_path: Path) 
     result = run_tiny("er", "--seeds", 3)
     assert result.code == 0
     number = r"\d+\.\d ± \d+\.\d"
-    assert re.search(rf"^ +er +0\.1 +3 +{number} +{number} +0\.0% +3 *$", result.out, re.MULTILINE)
+    assert re.search(rf"^ +er +0\.1 +2 +{number} +{number} +0\.0% +3 *$", result.out, re.MULTILINE)
     assert f"The runs are in {tmp_path / 'out'}/" in result.out
     assert re.search(
         r"^er seed 162: MIN \d+\.\d  AVG \d+\.\d  \(3 of 3 done\)$", result.err, re.MULTILINE
