@@ -19,10 +19,11 @@ from twofold.statistics import mean_and_error
 from twofold.text import EMPTY
 
 HEAD = [
-    *("benchmark", "mode", "method", "seeds", "change", "direction", "momentum"),
+    *("benchmark", "mode", "LR", "β", "method", "seeds", "change", "direction", "momentum"),
     *("second order", "first : second", "statistics", "uphill", "projected"),
 ]
 NOTES = (
+    "β: the coefficient of momentum.",
     "change: the change of the loss on old training images by these steps, in total; mean ± "
     "standard error over seeds. It is nearly the sum of the next three columns.",
     "direction: the first-order change by the direction of each iteration, which is all that a "
@@ -48,7 +49,7 @@ def total(run: Run, column: str, steps: int) -> float:
 
 def stated(values: list[float], digits: int = 3) -> str:
     mean, error = mean_and_error(values)
-    text = f"{mean:.{digits}f}" + (f" ± {error:.{digits}f}" if error is not None else "")
+    text = f"{mean:z.{digits}f}" + (f" ± {error:.{digits}f}" if error is not None else "")
     return text.replace("-", "−")
 
 
@@ -73,7 +74,8 @@ def row(group: Group, steps: int) -> list[str]:
     moved = all("old_statistics" in run.columns for run in group.runs)
     config = group.config
     return [
-        *(title_of(config.benchmark), config.mode, config.method, str(len(group.runs))),
+        *(title_of(config.benchmark), config.mode, f"{config.lr:g}", f"{config.momentum:g}"),
+        *(config.method, str(len(group.runs))),
         *(stated(change), stated(column("old_direct")), stated(momentum), stated(second)),
         shares(np.mean(change), np.mean(column("old_predicted")), np.mean(second)),
         stated(column("old_statistics")) if moved else EMPTY,
@@ -87,15 +89,17 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("replication/runs/diagnosis"))
     parser.add_argument("--steps", type=int, default=15)
     args = parser.parse_args()
-    places: dict[tuple[str, str], list[Run]] = {}
+    places: dict[tuple[str, str, float, float], list[Run]] = {}
     for run in one_start_per_seed(Store(args.runs).runs(curves=True)):
-        places.setdefault((run.config.benchmark, run.config.mode), []).append(run)
+        config = run.config
+        place = (config.benchmark, config.mode, config.momentum, config.lr)
+        places.setdefault(place, []).append(run)
     groups = [
         group for place in sorted(places, reverse=True) for group in method_groups(places[place])
     ]
     body = [row(group, args.steps) for group in groups]
     print(f"**The first {args.steps} steps after the switch to the second task**\n")
-    print(markdown_table([HEAD, *body], left=3))
+    print(markdown_table([HEAD, *body], left=5))
     print("", *(f"- {note}" for note in NOTES), sep="\n")
 
 

@@ -33,6 +33,7 @@ BITWISE = [
     "hold",
     "warmup(3)+ema(0.9)",
     "momentum-reset",
+    "momentum-warmup(3)",
     "pcgrad+rescale",
 ]
 

@@ -37,8 +37,8 @@ def made(optimizer: str, method: str = "er+gem", norm: bool = True, **options) -
 @pytest.mark.parametrize("norm", [False, True], ids=["plain", "batch-norm"])
 def test_the_default_is_bitwise_torchs_sgd(norm):
     """The loop's own update of one vector, and torch's of every layer."""
-    default = made("sgd", "er+gem+warmup(2)+momentum-reset", norm)
-    torchs = made("sgd", "er+gem+warmup(2)+momentum-reset", norm)
+    method = "er+gem+warmup(2)+momentum-reset+momentum-warmup(3)"
+    default, torchs = made("sgd", method, norm), made("sgd", method, norm)
     torchs.update = TorchUpdate(torchs.net, read("sgd"), torchs.lr, torchs.momentum)
     assert isinstance(default.update, Momentum)
     results = [training.run() for training in (default, torchs)]

@@ -26,7 +26,7 @@ from twofold.errors import UserError
 from twofold.method import Method, split_text
 from twofold.models.borrowed import BorrowedModel
 from twofold.objectives import Objective
-from twofold.optimizers import REFUSED
+from twofold.optimizers import REFUSED, SUMMING
 from twofold.options import options
 from twofold.past import OldLoss, Past, described
 from twofold.routines import Needs, Routine, Step
@@ -186,10 +186,13 @@ class How:
         direction = self._chain.direct(step)
         if direction is not step.g:
             self._put(direction, step.g)
-        self._changes.make(
-            lambda lr: self._chain.step_size(lr, step),
-            lambda momentum: self._chain.momentum(momentum, step),
-        )
+
+        def momentum(own: float) -> float:
+            """Return the momentum of a group, and tell routines the group's own for its lr."""
+            step.momentum = own if isinstance(optimizer, SUMMING) else 0.0
+            return self._chain.momentum(own, step)
+
+        self._changes.make(lambda lr: self._chain.step_size(lr, step), momentum)
         self._step = step
         return None if repetition is None else ((optimizer, repetition.answer), {})
 

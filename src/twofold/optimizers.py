@@ -24,6 +24,7 @@ from twofold.routing import Route, check_route
 DEFAULT = "sgd"
 NESTEROV = "nesterov"
 EXAMPLE = "write adam(lr=0.001)"
+SUMMING = (torch.optim.SGD, torch.optim.RMSprop)  # their velocity adds up gradients
 MOMENTA = ("momentum", "beta1")  # what `momentum` means in a class, by the name of its option
 # How a step is computed, not what it is; and the opposite of learning.
 APART = ("foreach", "fused", "capturable", "differentiable", "maximize")
@@ -58,6 +59,10 @@ class Choice:
     def momentum_name(self) -> str | None:
         """The name of the option that is this optimiser's momentum, if it has one."""
         return next((name for name in MOMENTA if name in _options(self.cls)), None)
+
+    def summed(self, momentum: float) -> float:
+        """Return the momentum if the velocity adds up gradients; 0 if it averages them."""
+        return momentum if issubclass(self.cls, SUMMING) else 0.0
 
     def usual(self) -> dict[str, float]:
         """Return the learning rate and momentum that hold unless others are given.

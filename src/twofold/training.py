@@ -76,6 +76,7 @@ class Training:
         self.needs = self.chain.needs
         choice = optimizers.read(settings.optimizer)
         self.lr, self.momentum = choice.base(settings.lr, settings.momentum)
+        self._summed = choice.summed(self.momentum)
         self.memory = everything() if objective.stores_all else memory_of(settings)
         self.course = Course(benchmark, objective, self.memory, settings)
         self.tasks = self.course.tasks
@@ -275,7 +276,7 @@ class Training:
         if isinstance(g, Tensor) and (draw.references or own_pass or elsewhere):
             g = g.clone()  # these passes reuse the network's gradient vector
         place, seed = (draw.task, draw.iteration), self.settings.seed
-        step = Step(*place, self.net, g, old, losses=losses, seed=seed)
+        step = Step(*place, self.net, g, old, losses=losses, seed=seed, momentum=self._summed)
         step.iterations = self.course.told_length(len(rows))
         step.old_loss = losses["old"] if old is not None else None
         step.old_weight = old_weight(passes)

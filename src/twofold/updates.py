@@ -95,7 +95,10 @@ class Changes:
         self._kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
 
     def make(self, step_size: Callable[[float], float], momentum: Callable[[float], float]) -> None:
-        """Set what these functions return, given each group's own learning rate and momentum."""
+        """Set what these functions return, given each group's own learning rate and momentum.
+
+        For each group, the momentum is asked for first.
+        """
         for group in self._optimizer.param_groups:
             old = momentum_of(group)
             new, lr = momentum(old), step_size(group["lr"])

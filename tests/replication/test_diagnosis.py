@@ -48,7 +48,7 @@ def test_sums_of_the_first_steps_and_shares_of_their_means(runs, store, steps, m
     runpy.run_path(str(SCRIPT))
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
     head, _, *body = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    table = {cells[2]: dict(zip(head, cells, strict=True)) for cells in body}
+    table = {cells[4]: dict(zip(head, cells, strict=True)) for cells in body}
     assert list(table) == ["er", "er+hold"]
 
     def sums(method: str, column: str) -> np.ndarray:

@@ -66,6 +66,8 @@ class Step:
     gradient_at: Callable[[Tensor], Tensor] | None = None
     # The share w_o in g = g_n + w_o g_old; 0 if the objective has no old data, None if unknown.
     old_weight: float | None = 0.0
+    # The optimiser's momentum if its velocity adds up gradients; 0 if it averages them, as Adam's.
+    momentum: float = 0.0
     _norms: list[tuple[Tensor, Tensor]] = field(default_factory=list, init=False)
 
     @property
