@@ -31,10 +31,10 @@ DEPTH = "measures.gap_depth"
 # suggested how many are needed must not count again.
 OFFLINE = Place("confirmation")
 ER_MIN = Place("confirmation")  # the same for ER's MIN, which may need further seeds
-ONLINE = Place("replication", mode="online")
+ONLINE = Place("confirmation", mode="online")
 ON_DOMAIN = Place("replication", DOMAIN, "online")
 ON_SPLIT = Place("replication", SPLIT, "online")
-DER = Place("replication")
+DER = Place("confirmation")
 GAMMA = Place("gamma")
 VIOLATED = Place("replication")  # GEM as in the main table, with the seeds of GAMMA
 COMPLETE = Place("replication")  # evaluated after every iteration, so that gap depths are exact

@@ -12,11 +12,14 @@ from twofold.evaluation.schedule import Schedule
 from twofold.report.text import markdown_table
 
 MAIN = ["er", "er+gem", "er+agem", "joint", "joint+gem", "joint+agem"]
-GAMMA = ["heavier-er", *(f"er+gem(gamma={gamma},when=always)" for gamma in ("0.0", "1.0"))]
+ZERO = ["er", "er+gem(gamma=0.0,when=always)"]
+LARGER = [*(f"er+gem(gamma={gamma},when=always)" for gamma in ("0.05", "0.8", "1.0"))]
+LARGER += ["er+gem(when=always)", "heavier-er"]  # the default of γ is 0.5
 CLOSING = ["er", "er+gem", "er+hold", "er+hold(gain=1.0)", "er+lpr", "joint", "joint+hold"]
 CASES = {  # the store, the methods, and schedules
     "main": ("replication", MAIN, ["dense:50:100", "dense:10:100", "every:100"]),
-    "gamma": ("gamma", GAMMA, ["dense:100:10", "dense:50:100"]),
+    "gamma, γ = 0": ("gamma", ZERO, ["dense:50:100"]),
+    "gamma, larger γ": ("gamma", LARGER, ["dense:100:10", "dense:50:100"]),
     "sota": ("replication", ["der", "der+agem"], ["dense:100:10", "dense:50:100"]),
     "closing": ("trajectories", CLOSING, ["dense:200:5", "dense:100:10"]),
 }
