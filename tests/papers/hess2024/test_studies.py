@@ -55,7 +55,7 @@ def printed(name: str, *more: str) -> set[tuple[Any, ...]]:
         ("projection-rule", 2 * 2 * 5),
         # 3 learning rates; batch sizes: 1 offline, 3 online
         ("appendix", (11 * 2 + 13 * 2) * 3 * (1 + 3) * 5),
-        ("trajectories", (20 * 2 * 2 + 8 * 2) * 5),  # objectives and modes; two of CIFAR-100
+        ("trajectories", (21 * 2 * 2 + 8 * 2) * 5),  # objectives and modes; two of CIFAR-100
     ],
 )
 def test_the_number_of_runs(study: str, count: int) -> None:
