@@ -36,8 +36,11 @@ WINE, VIOLET, OLIVE = "#882255", "#6A51A3", "#8C8C1F"
 PALE, DIM = "#A0A0A0", "#666666"
 
 # Names whose colour is fixed. All others share the spare colours.
-FIXED = {"er": BLACK, "agem": VERMILLION, "gem": BLUE, "joint": WINE, "finetune": DIM}
-SPARE = (GREEN, PURPLE, ORANGE, SKY, VIOLET, OLIVE)
+FIXED = {
+    **{"er": BLACK, "agem": VERMILLION, "gem": BLUE, "joint": WINE, "finetune": DIM},
+    **{"hold": ORANGE, "hold+momentum-warmup": GREEN},
+}
+SPARE = (PURPLE, SKY, VIOLET, OLIVE)
 LINES = ("-", "--", ":", "-.")
 
 WITHIN = r"\-_(=/:"  # where a word may be broken, as in a regular expression
