@@ -64,7 +64,7 @@ def main() -> None:
             values = [
                 [part(run) for run in group.runs] for part in (residual, improvement, at_the_end)
             ]
-            stated = [value_text(*mean_and_error(each)) for each in values]
+            stated = [value_text(*mean_and_error(each), 2) for each in values]
             body.append([group.config.method, str(len(group.runs)), *stated])
     print(markdown_table([HEAD, *body], left=1))
     print("", *(f"- {note}" for note in NOTES), sep="\n")

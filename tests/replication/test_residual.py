@@ -41,4 +41,4 @@ def test_the_parts_of_a_residual(tmp_path, monkeypatch, capsys):
     _, _, *body = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     # At the end: (98 - 94 + 95 - 94) / 2 twice and (98 - 94 + 95 - 91) / 2, which is 2.5, 2.5, 4:
     # deviations -0.5, -0.5, 1; variance 1.5 / 2; error sqrt(0.75 / 3).
-    assert body == [["er", "3", "6.0 ± 0.0", "2.5 ± 0.0", "3.0 ± 0.5"]]
+    assert body == [["er", "3", "6.00 ± 0.00", "2.50 ± 0.00", "3.00 ± 0.50"]]
