@@ -18,7 +18,7 @@ from twofold.cli import main
 from twofold.cli import run as run_command
 from twofold.compare.groups import Group, groups
 from twofold.compare.reductions import Reductions
-from twofold.compare.selection import Shelf, preference
+from twofold.compare.shelf import Shelf, preference
 from twofold.experiments.config import Config
 from twofold.experiments.runs import Run
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from helpers.runs import curve_run
 from twofold import Run, Store
 
-BLACK, ORANGE, BLUE, GREEN = "#000000", "#d55e00", "#0072b2", "#009e73"
+BLACK, ORANGE, BLUE = "#000000", "#d55e00", "#0072b2"
 nan = np.nan
 
 

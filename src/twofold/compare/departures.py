@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from twofold.compare.groups import Group, paired_differences
 from twofold.compare.reductions import Reductions, remarks_on
-from twofold.compare.selection import Setting, Shelf, essence, preference
 from twofold.compare.shared import stores_some
+from twofold.compare.shelf import Setting, Shelf, essence, preference
 from twofold.compare.statistics import Comparison, Interval, compare
 from twofold.experiments.config import Config
 from twofold.experiments.profiles import Departure, departures

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from twofold.compare.selection import SMALLER, essence
+from twofold.compare.shelf import SMALLER, essence
 from twofold.errors import UserError
 from twofold.experiments import studies
 from twofold.experiments.config import Config

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from twofold.compare.groups import Group
 from twofold.compare.reductions import Reductions
-from twofold.compare.selection import (
+from twofold.compare.shelf import (
     Setting,
     Shelf,
     essence,

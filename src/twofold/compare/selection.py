@@ -1,4 +1,4 @@
-"""Selection: which runs belong where in tables, verdicts and figures.
+"""Selection: the runs of a place and of methods, for figures, comparisons and scripts.
 
 Runs are known by what they are, not by what they are called: a run belongs to a profile if the
 profile would have configured it in the same way, whatever its label says.
@@ -7,222 +7,29 @@ profile would have configured it in the same way, whatever its label says.
 from __future__ import annotations
 
 import dataclasses
-import json
-import math
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, get_args
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, get_args
 
 from twofold.benchmarks import Recipe
 from twofold.choices import Mode
 from twofold.compare.groups import Group, groups
-from twofold.compare.reductions import Reductions, changed_plugins
+from twofold.compare.shelf import SMALLER, preference
 from twofold.compare.starts import one_start_per_seed
 from twofold.errors import UserError, unknown
 from twofold.experiments import profiles
-from twofold.experiments.config import Config, configure, own_settings
+from twofold.experiments.config import Config, own_settings
 from twofold.experiments.naming import canonical
 from twofold.experiments.runs import Run
 from twofold.method import Method
 from twofold.objectives import Objective
-from twofold.options import options
 from twofold.routines import Routine
-from twofold.statistics import mean_and_error
 from twofold.terms import Addition
-from twofold.text import stated
 
-SMALLER = tuple(name for name, each in options(Config).items() if each.reduces)
 # Settings that `select_runs` can choose by.
 NARROWERS = ("optimizer", "lr", "batch_size", "iterations")
 
 Pick = Callable[[Sequence[Run]], list[Run]]
-
-
-class Setting(NamedTuple):
-    """The tuned hyperparameters."""
-
-    lr: float
-    batch_size: int
-
-    @classmethod
-    def of(cls, config: Config) -> Setting:
-        return cls(config.lr, config.batch_size)
-
-    def __str__(self) -> str:
-        return f"LR {stated(self.lr)}, BS {stated(self.batch_size)}"
-
-    @property
-    def order(self) -> tuple[int, float]:
-        """For sorting: by batch size, with the highest learning rate first."""
-        return self.batch_size, -self.lr
-
-
-def essence(config: Config, apart: Iterable[str] = (*Setting._fields, *SMALLER)) -> str:
-    """Return all that decides a run's result, except for its seed and these fields."""
-    decisive = config.decisive() | {"plugins": config.plugins}
-    kept = {name: value for name, value in decisive.items() if name not in {"seed", *apart}}
-    return json.dumps(kept, sort_keys=True)
-
-
-def preference(group: Group) -> tuple[object, ...]:
-    """For sorting: full runs first, then those nearest to them, then those with more seeds."""
-    return *training_preference(group), *evaluation_preference(group), -len(group.runs)
-
-
-def training_preference(group: Group) -> tuple[object, ...]:
-    """For sorting: runs trained in full first, then those nearest to them."""
-    config = group.config
-    size = (-(config.iterations or math.inf), -(config.tasks or math.inf))
-    shortened = bool(Reductions.of(group).training)
-    return bool(changed_plugins(group.runs[0])), shortened, *(size if shortened else ())
-
-
-def evaluation_preference(group: Group) -> tuple[object, ...]:
-    """For sorting: runs evaluated in full first, then those nearest to them."""
-    reductions = Reductions.of(group)
-    thinned = (not group.complete, not group.knows_min)
-    return *thinned, bool(reductions.images), bool(reductions.precision)
-
-
-class Shelf:
-    """Groups by what they are. Runs that are alike form a group, whatever their profile's name.
-
-    Seeds that were evaluated in fp32 and in bf16 form a group, too, unless audits found
-    differences. A seed that was evaluated in both counts in fp32.
-
-    curves: whether numbers are needed that follow from whole curves only. If not, seeds of all
-        schedules that know MIN exactly form a group.
-    """
-
-    def __init__(self, found: Iterable[Group], curves: bool = True) -> None:
-        by_seed: dict[str, dict[int, Run]] = {}
-        for group in found:
-            ignored = [] if Reductions.of(group).precision else ["eval_precision"]
-            if not curves and group.knows_min and not group.replaces_evaluated:
-                ignored.append("eval_schedule")
-            for run in group.runs:
-                runs_by_seed = by_seed.setdefault(
-                    f"{essence(run.config, ignored)} {run.plugins}", {}
-                )
-                if run.config.seed not in runs_by_seed or run.config.eval_precision == "fp32":
-                    runs_by_seed[run.config.seed] = run
-        self._groups: dict[str, list[Group]] = {}
-        for seeds in by_seed.values():
-            group = Group(tuple(seeds[seed] for seed in sorted(seeds)))
-            self._groups.setdefault(essence(group.config), []).append(group)
-
-    def groups(self) -> list[Group]:
-        return [group for by_setting in self._groups.values() for group in by_setting]
-
-    def find(self, config: Config) -> dict[Setting, Group]:
-        """Return the groups of a method by learning rate and batch size.
-
-        Of several groups in one setting, those as small as `config` come first, then full ones.
-        """
-        names = [name for name in SMALLER if name != "eval_precision"]  # which `preference` weighs
-
-        def order(group: Group) -> tuple[object, ...]:
-            pairs = ((getattr(group.config, name), getattr(config, name)) for name in names)
-            return any(one != other for one, other in pairs), *preference(group)
-
-        by_setting: dict[Setting, Group] = {}
-        for group in sorted(self._groups.get(essence(config), ()), key=order):
-            by_setting.setdefault(Setting.of(group.config), group)
-        return by_setting
-
-
-# One setting of several
-
-
-Found = Mapping[str, Mapping[Setting, Group]]  # by method and setting
-
-
-class Choice(NamedTuple):
-    """A setting, and why it was chosen."""
-
-    setting: Setting
-    why: str
-
-
-def choose(found: Found, plain: Sequence[str], usual: Setting) -> Choice | None:
-    """Choose the setting in which the plain methods end highest; None if there are no runs.
-
-    It is one setting for all methods. Of those that have the most plain methods, it is the one with
-    the highest mean of their final accuracies. Without any plain method it is the usual setting,
-    or the one with the most runs.
-    """
-    settings = sorted({setting for by_setting in found.values() for setting in by_setting})
-    if not settings:
-        return None
-    finals = _finals(found, plain)
-    if len(settings) == 1:
-        choice = Choice(settings[0], "the only ones with runs")
-    elif finals:
-        choice = _highest(finals, plain)
-    elif usual in settings:
-        return Choice(usual, "the usual ones")
-    else:
-        count = {
-            s: sum(len(by_setting[s].runs) for by_setting in found.values() if s in by_setting)
-            for s in settings
-        }
-        choice = Choice(max(settings, key=lambda s: count[s]), "those with the most runs")
-    if choice.setting != usual:
-        choice = choice._replace(why=f"{choice.why} (usually {usual})")
-    return choice
-
-
-def _finals(found: Found, plain: Sequence[str]) -> dict[Setting, dict[str, float]]:
-    """Return final accuracies by setting and plain method, of shortened runs only if all are."""
-    candidates = [
-        (method, s, group) for method in plain for s, group in found.get(method, {}).items()
-    ]
-    full = [each for each in candidates if not Reductions.of(each[2]).training]
-    finals: dict[Setting, dict[str, float]] = {}
-    for method, setting, group in full or candidates:
-        finals.setdefault(setting, {})[method] = mean_and_error(group.values("avg"))[0]
-    return finals
-
-
-def _highest(finals: Mapping[Setting, Mapping[str, float]], plain: Sequence[str]) -> Choice:
-    most = max(map(len, finals.values()))
-    rivals = {
-        s: mean_and_error(values.values())[0] for s, values in finals.items() if len(values) == most
-    }
-    best = max(rivals, key=lambda s: (rivals[s], s))
-    methods = [method for method in plain if method in finals[best]]
-    why = f"highest final accuracy of plain {' and '.join(methods)} among {len(rivals)} settings"
-    for method in methods:
-        own_best = max(finals, key=lambda s: (finals[s].get(method, -math.inf), s == best))
-        if own_best != best:
-            why += f"; {method} alone ends highest with {own_best}"
-    return Choice(best, why)
-
-
-def one_setting(runs: Sequence[Run]) -> tuple[list[Run], str]:
-    """Return the runs with the setting that `choose` chooses, and why it did.
-
-    If every method has a single setting, such as DER its own, there is nothing to choose. The
-    usual setting of a user's own benchmark is not known, so there the user has to choose.
-    """
-    by_method: dict[str, dict[Setting, Group]] = {}
-    for group in sorted(groups(runs), key=preference):
-        by_method.setdefault(group.config.method, {}).setdefault(Setting.of(group.config), group)
-    ambiguous = any(len(by_setting) > 1 for by_setting in by_method.values())
-    if not ambiguous or runs[0].config.benchmark not in Recipe.known:
-        return list(runs), ""
-    plain = sorted(
-        {group.objective for by_setting in by_method.values() for group in by_setting.values()}
-    )
-    default = configure(runs[0].config.benchmark, "er", mode=runs[0].config.mode)
-    choice = choose(by_method, plain, Setting.of(default))
-    if choice is None:
-        return list(runs), ""
-    chosen = [run for run in runs if Setting.of(run.config) == choice.setting]
-    return chosen, f"{choice.setting}, {choice.why}"
-
-
-# The runs of a place and of methods
 
 
 def select_runs(

@@ -17,8 +17,9 @@ from typing import Any
 
 from twofold.compare.groups import Group, groups
 from twofold.compare.reductions import Reductions
-from twofold.compare.selection import can_be_run, preference
+from twofold.compare.selection import can_be_run
 from twofold.compare.shared import START
+from twofold.compare.shelf import preference
 from twofold.compare.starts import one_start_per_seed
 from twofold.component import plain
 from twofold.errors import UserError, unknown

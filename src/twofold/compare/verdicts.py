@@ -22,7 +22,7 @@ from twofold.compare.groups import Group
 from twofold.compare.hypotheses import Hypothesis, hypotheses
 from twofold.compare.pairs import Pair, chosen, missing, pairs, with_routines
 from twofold.compare.reductions import Reductions, remarks_on
-from twofold.compare.selection import Shelf, essence
+from twofold.compare.shelf import Shelf, essence
 from twofold.compare.statistics import NOTHING, Interval, Outcome, compare
 from twofold.compare.words import needed_words
 from twofold.evaluation.measures import MEASURES

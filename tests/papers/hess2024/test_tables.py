@@ -7,7 +7,7 @@ from helpers.runs import grouped, seeded
 from helpers.tables import PRINTED_BOLD, UNLIKE_PRINTED, number, rows, timed
 
 from twofold.compare.groups import Group
-from twofold.compare.selection import Setting
+from twofold.compare.shelf import Setting
 from twofold.experiments import studies
 from twofold.experiments.runs import Run
 from twofold.papers.hess2024.tables import TABLES

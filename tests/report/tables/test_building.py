@@ -10,7 +10,7 @@ from helpers.runs import grouped, scored_run, seeded
 from helpers.tables import number, rows
 
 from twofold.compare.groups import groups
-from twofold.compare.selection import Setting
+from twofold.compare.shelf import Setting
 from twofold.errors import UserError
 from twofold.experiments.config import Config, configure
 from twofold.experiments.runs import Run

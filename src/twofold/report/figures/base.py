@@ -10,14 +10,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from matplotlib.figure import Figure
 
-from twofold.compare.selection import (
-    Pick,
-    method_groups,
-    of_methods,
-    one_setting,
-    run_command,
-    select_runs,
-)
+from twofold.compare.choice import one_setting
+from twofold.compare.selection import Pick, method_groups, of_methods, run_command, select_runs
 from twofold.errors import UserError, unknown
 from twofold.experiments.profiles import DEFAULT
 from twofold.experiments.runs import Run

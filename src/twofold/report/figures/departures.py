@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from twofold.compare.departures import Effect, explained
 from twofold.compare.reference import printed
-from twofold.compare.selection import Setting
+from twofold.compare.shelf import Setting
 from twofold.drawing.style import (
     BLACK,
     BLUE,

@@ -8,10 +8,11 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from twofold.compare.choice import Choice, Found, choose
 from twofold.compare.groups import Group
 from twofold.compare.reductions import Reductions, remarks_on
 from twofold.compare.reference import printed
-from twofold.compare.selection import Choice, Found, Setting, Shelf, choose
+from twofold.compare.shelf import Setting, Shelf
 from twofold.experiments import profiles, studies
 from twofold.experiments.config import Config
 from twofold.report.tables.layouts import Column, Columns, Layout, Metric, Part, label_of, tables

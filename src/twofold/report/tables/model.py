@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from twofold.benchmarks import Recipe
+from twofold.compare.choice import Choice
 from twofold.compare.groups import Group
-from twofold.compare.selection import Choice, Setting
+from twofold.compare.shelf import Setting
 from twofold.report.tables.layouts import Layout, Metric, Part
 from twofold.text import stated
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from twofold.compare.groups import Group
 from twofold.compare.reductions import Reductions, changed_plugins
-from twofold.compare.selection import Setting
 from twofold.compare.shared import TUNED, shared_words, stores_some
+from twofold.compare.shelf import Setting
 from twofold.component import plain
 from twofold.errors import unknown
 from twofold.evaluation.measures import MEASURES

@@ -15,7 +15,8 @@ from matplotlib.ticker import MaxNLocator
 from twofold.compare.groups import Group
 from twofold.compare.reductions import Reductions
 from twofold.compare.reference import Printed, printed
-from twofold.compare.selection import essence, method_groups
+from twofold.compare.selection import method_groups
+from twofold.compare.shelf import essence
 from twofold.drawing.curves import Task
 from twofold.drawing.panels import Series, Stack, accuracy_limits, explain, zoom_reach
 from twofold.drawing.style import BLACK, PALE, SINGLE, STYLE, Style, empty_figure
