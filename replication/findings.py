@@ -19,7 +19,6 @@ from decisions import (
     Difference,
     Place,
     explored,
-    means,
     primary,
     projections,
 )
@@ -36,7 +35,6 @@ ON_DOMAIN = Place("replication", DOMAIN, "online")
 ON_SPLIT = Place("replication", SPLIT, "online")
 DER = Place("confirmation")
 GAMMA = Place("gamma")
-VIOLATED = Place("replication")  # GEM as in the main table, with the seeds of GAMMA
 COMPLETE = Place("replication")  # evaluated after every iteration, so that gap depths are exact
 CODE = Place("replication", profile="published")
 CODE_ONLINE = CODE._replace(mode="online")
@@ -77,8 +75,8 @@ def exploratory() -> dict[str, Difference]:
             "raises",
             "min",
             "MIN with γ = 0.5 where a constraint is violated, instead of γ = 0 at every iteration,",
-            zero,
-            VIOLATED.group("er+gem"),
+            OFFLINE.group(GAMMA_0),
+            OFFLINE.group("er+gem"),
         ),
     }
 
@@ -174,12 +172,11 @@ def _of_gamma(suggested: Mapping[str, str]) -> Iterable[Finding]:
         "README.md#the-γ-study",
         short=True,
     )
-    both = GAMMA.group(GAMMA_0), VIOLATED.group("er+gem")
     yield Finding(
         "γ explains part of the difference between ER+GEM and ER+A-GEM.",
         "With equal memory, most of the difference in AVG disappears. " + suggested["violated"],
         "MIN with γ = 0 at every iteration, and with γ = 0.5 where a constraint is violated: "
-        + means("min", *both),
+        + OFFLINE.means("min", GAMMA_0, "er+gem"),
         "README.md#the-γ-study",
     )
 

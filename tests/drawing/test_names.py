@@ -82,3 +82,16 @@ def test_names_do_not_cover_lines(seed: int):
 
 def crosses(line: np.ndarray, box: Bbox) -> bool:
     return bool(Path(line).intersects_bbox(box, filled=False))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_names_make_room_for_the_lines_of_others(seed: int):
+    """The line that leads from a point to its name crosses no other name."""
+    draw = random.Random(seed)
+    places = [(draw.gauss(0, 0.04), draw.gauss(0, 0.04)) for _ in range(9)] + [(1, 1), (-1, -1)]
+    texts, boxes, _ = named(places, [f"method {k}" for k in range(len(places))])
+    for text, other in itertools.permutations(range(len(texts)), 2):
+        arrow = texts[text].arrow_patch
+        if arrow is not None:
+            line = arrow.get_transform().transform_path(arrow.get_path())
+            assert not line.intersects_bbox(boxes[other], filled=False)

@@ -27,6 +27,7 @@ OFFSETS = [  # tried in this order
     for angle in (*SIDEWAYS, *SLANTED, *UPRIGHT)
     if distance <= FARTHEST.get(angle, math.inf)
 ]
+ROUNDS = 3  # after the first, a name makes room for those that were put later
 NEIGHBOURHOOD = 20.0  # points: what is nearer makes a place crowded
 ALIGNMENTS = {0.0: "left", 0.5: "center", 1.0: "right"}  # by the share to the left of a place
 LEADER: Style = {"arrowstyle": "-", "color": DIM, "lw": 0.4, "shrinkA": 0, "shrinkB": 2}
@@ -55,8 +56,12 @@ def add_names(
         axes.transData.transform([*places]) / unit,
         [Path(axes.transData.transform([*line]) / unit) for line in lines],
     )
-    for k in _crowded_first(panel.points):
-        distance, angle = panel.add(panel.points[k], inches(names[k], SMALL) * 72)
+    widths = [inches(name, SMALL) * 72 for name in names]
+    order = _crowded_first(panel.points)
+    for k in order * ROUNDS:
+        panel.put(k, widths[k])
+    for k in order:
+        distance, angle = panel.offsets[k]
         axes.annotate(
             names[k],
             places[k],
@@ -73,37 +78,50 @@ def add_names(
 
 
 class _Panel:
-    """What a panel shows, in points: names are added where they cover as little as possible."""
+    """What a panel shows, in points: names stand where they cover as little as possible."""
 
-    def __init__(self, inside: Bbox, points: Array, lines: list[Path]) -> None:
+    def __init__(self, inside: Bbox, points: Array, lines: Sequence[Path]) -> None:
         self.points = points
+        self.offsets: dict[int, Offset] = {}  # of the names that were put beside points
         self._inside, self._lines = inside, lines
-        self._boxes = [_box(x, y, 2 * MARGIN, 2 * MARGIN, 0.5) for x, y in points]
+        self._markers = [_box(x, y, 2 * MARGIN, 2 * MARGIN, 0.5) for x, y in points]
+        self._widths: dict[int, float] = {}
 
-    def add(self, point: Array, width: float) -> Offset:
-        """Add a name of this width beside a point, and return its distance and angle."""
-        offset = min(OFFSETS, key=lambda each: self._trouble(point, width, each))
-        self._boxes.append(_box_beside(point, width, *offset))
-        if _leads(*offset):
-            self._lines.append(_leader(point, *offset))
-        return offset
+    def put(self, k: int, width: float) -> None:
+        """Put a name of this width beside a point, or put it elsewhere, given all other names."""
+        self.offsets.pop(k, None)
+        self._widths[k] = width
+        beside = {n: (self.points[n], offset) for n, offset in self.offsets.items()}
+        boxes = [_box_beside(at, self._widths[n], *offset) for n, (at, offset) in beside.items()]
+        leaders = [_leader(at, *offset) for at, offset in beside.values() if _leads(*offset)]
+        around = [*self._markers, *boxes], [*self._lines, *leaders]
+        self.offsets[k] = min(
+            OFFSETS, key=lambda each: self._trouble(self.points[k], width, each, *around)
+        )
 
-    def _trouble(self, point: Array, width: float, offset: Offset) -> tuple[bool, int, int, int]:
+    def _trouble(
+        self,
+        point: Array,
+        width: float,
+        offset: Offset,
+        boxes: Sequence[Bbox],
+        lines: Sequence[Path],
+    ) -> tuple[bool, int, int, int]:
         """Return what is wrong with a place, the worst first; among equals, the nearest is taken.
 
         A name without a line that is nearer to a different point would seem to belong to it.
         """
         box, leads = _box_beside(point, width, *offset), _leads(*offset)
         outside = not all(self._inside.contains(*corner) for corner in box.corners())
-        overlaps = sum(box.overlaps(other) for other in self._boxes)
-        covered = sum(_meet(line, box.padded(GAP)) for line in self._lines)
+        overlaps = sum(box.overlaps(other) for other in boxes)
+        covered = sum(_meet(line, box.padded(GAP)) for line in lines)
         distances = np.linalg.norm(self.points - point - _shift(*offset), axis=1)
         nearer = int((distances < offset[0] - 0.1).sum())
         if not leads:
             return outside, overlaps, covered + nearer, 0
         leader = _leader(point, *offset)
-        covered += sum(_meet(leader, other) for other in self._boxes)
-        crossed = sum(leader.intersects_path(line, filled=False) for line in self._lines)
+        covered += sum(_meet(leader, other) for other in boxes)
+        crossed = sum(leader.intersects_path(line, filled=False) for line in lines)
         return outside, overlaps, covered, nearer + crossed
 
 
