@@ -30,7 +30,7 @@ DEPTH = "measures.gap_depth"
 # suggested how many are needed must not count again.
 OFFLINE = Place("confirmation")
 ER_MIN = Place("confirmation")  # the same for ER's MIN, which may need further seeds
-ONLINE = Place("replication", mode="online")
+ONLINE = Place("confirmation", mode="online")
 ON_DOMAIN = Place("replication", DOMAIN, "online")
 ON_SPLIT = Place("replication", SPLIT, "online")
 DER = Place("confirmation")
