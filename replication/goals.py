@@ -30,8 +30,8 @@ HEAD = ["goal", "method", "measured, and what the goal demands", "result"]
 NOTES = (
     "Offline Rotated MNIST, mean ± standard error over seeds; the means decide. Methods count if "
     "they were evaluated after every iteration.",
-    "The named method is the one that misses its goal by the least in these runs, so its values may "
-    "be favourable by chance.",
+    "The named method is the one that misses its goal by the least in these runs, so its values "
+    "may be favourable by chance.",
     "new task at 90%: the iterations, relative to ER's.",
     "Fast, Best and Joint are for trained weights without an average.",
     "Cost: a training step, relative to ER's, in the stored runs of `make bench`.",
