@@ -94,6 +94,7 @@ HOSTILE: dict[str, Change] = {
     "text for diverged": change("summary.json", diverged="no"),
     "negative seconds": change("summary.json", seconds={"training": -1}),
     "an audit of text": change("summary.json", audit={"images": "all"}),
+    "examples without tests": change("summary.json", examples={"train": 625}),
     "ragged accuracies": change("summary.json", accuracy_after_task=[[1.0], [2.0]]),
     "no tasks": change("summary.json", accuracy_after_task=[]),
     "a number for quantities": change("summary.json", quantities=3),

@@ -237,6 +237,7 @@ def test_a_run_from_another_folder(toy: Path, tmp_path: Path, cache_folder: str)
     assert 0 <= first["min"] <= 100
     assert 0 <= first["avg"] <= 100
     assert first["iterations"] == 4
+    assert first["examples"] == {"train": 25, "test": 5}  # not the published 2,500 and 500
     # The table and all else are on stderr, and the folder is named as it is.
     assert re.search(r"^ +er\+gem\(gamma=0\.1\) ", result.err, re.MULTILINE)
     assert f"The runs are in {out}/" in result.err

@@ -218,3 +218,16 @@ def test_runs_of_two_versions_of_a_plugin_are_two_groups(half: Path) -> None:
     half.unlink()  # nothing is known then
     forget()
     assert Reductions.of(old).training == ()
+
+
+def test_runs_on_a_part_of_the_published_images_say_so() -> None:
+    config = {"benchmark": "split-mini-imagenet", "mode": "online", "batch_size": 64, "lr": 0.01}
+    part, whole = seeded("er", [3, 4], **config), seeded("er+gem", [1, 2], **config)
+    for run in part:
+        run.summary["examples"] = {"train": 625, "test": 125}
+    one, other = grouped(part, whole)
+    reduced = Reductions.of(one)
+    assert reduced.training == ("trained on 625 of 2,500 examples per task, tested on 125 of 500",)
+    assert reduced.images == "evaluated on 125 images per task"
+    assert not reduced.comparable("avg")
+    assert Reductions.of(other).comparable("avg")

@@ -38,17 +38,25 @@ class Reductions:
             training.append(f"at most {config.iterations} iterations per task")
         if config.tasks is not None and not (recipe and config.tasks == recipe.tasks):
             training.append(f"the first {_several(config.tasks, 'task')} only")
+        examples = group.runs[0].summary.get("examples", {})
+        if recipe and recipe.published_sizes and examples:
+            published = recipe.published_sizes
+            training.append(
+                f"trained on {examples['train']:,} of {published.train:,} examples per task, "
+                f"tested on {examples['test']:,} of {published.test:,}"
+            )
         if config.validation:
             training.append(
                 f"evaluated on {config.validation:.3g} of the training images, held out"
             )
         training += changed_plugins(group.runs[0])
-        reduced_size = config.eval_size != FULL_EVAL_SIZE
+        evaluated = min(config.eval_size, examples.get("test", config.eval_size))
+        reduced_size = evaluated != FULL_EVAL_SIZE
         return cls(
             tuple(training),
             _schedule_words(group.schedule),
             group.schedule.knows_min,
-            f"evaluated on {_counted(config.eval_size, 'image')} per task" if reduced_size else "",
+            f"evaluated on {_counted(evaluated, 'image')} per task" if reduced_size else "",
             _precision_words(group),
         )
 

@@ -26,7 +26,7 @@ from twofold.experiments.live import Live
 from twofold.experiments.runs import Run
 from twofold.experiments.start import Start
 from twofold.experiments.store import Store, Work, writing
-from twofold.experiments.summary import summarise
+from twofold.experiments.summary import own_sizes, summarise
 from twofold.results import Progress
 from twofold.training import Training
 
@@ -78,8 +78,9 @@ def execute(
     """
     keeper = WeightKeeper(config, work)
     with one_thread():
+        benchmark = _benchmark(config, data)
         training = Training(
-            _benchmark(config, data),
+            benchmark,
             *config.make_components(),
             config,
             on_progress,
@@ -94,7 +95,8 @@ def execute(
             steps.append(_checkpointer(training, work.checkpoint, checkpoint_every, run))
         with live.watching(config, training.curves) as send:
             result = training.run(_in_turn([*steps, send]))
-    return Run(config, summarise(config, result), result.curves, states=keeper.kept())
+    summary = summarise(config, result) | own_sizes(config, benchmark)
+    return Run(config, summary, result.curves, states=keeper.kept())
 
 
 def _in_turn(steps: list[Callable[[], None]]) -> Callable[[], None]:

@@ -264,6 +264,13 @@ def _facts(value: Any, what: str) -> None:
         _check_plain(each, f"{what}'s {key}")
 
 
+def _examples(value: Any, what: str) -> None:
+    if sorted(_table(value, what)) != ["test", "train"]:
+        raise WrongContentError(f"{what} must have train and test")
+    for key, each in value.items():
+        _count(each, f"{what}'s {key}")
+
+
 def _share(value: Any, what: str) -> None:
     _number(value, what, 0, 1)
 
@@ -277,6 +284,7 @@ _ENTRIES: dict[str, Entry] = {
     **dict.fromkeys(
         ("plugins", "test_sets", "quantities"), _each(lambda value, what: _text(value, what))
     ),
+    "examples": _examples,
     "made_with": _facts,
 }
 _MEASURED = _results(_measured)  # in runs of a user's own loop, which may measure anything

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from twofold.benchmarks import Benchmark, Recipe
 from twofold.discovery import sources_digest
 from twofold.evaluation.metrics import (
     average_accuracy,
@@ -94,6 +95,17 @@ def _metrics(
         "minimum_of_task": minimum_accuracies(task, lowest).tolist(),
         "accuracy_after_task": ends,
     }
+
+
+def own_sizes(config: Config, benchmark: Benchmark) -> dict[str, Any]:
+    """Return the number of examples per task, unless they are as many as were published."""
+    published = None if config.own else Recipe.find(config.benchmark).published_sizes
+    if published is None:
+        return {}
+    train, test, *_ = benchmark.sizes()
+    if (train, test) == published[:2]:
+        return {}
+    return {"examples": {"train": train, "test": test}}
 
 
 def made_with(device: str) -> dict[str, Any]:
