@@ -13,8 +13,8 @@ from twofold.report.text import markdown_table
 
 MAIN = ["er", "er+gem", "er+agem", "joint", "joint+gem", "joint+agem"]
 ZERO = ["er", "er+gem(gamma=0.0,when=always)"]
-LARGER = [*(f"er+gem(gamma={gamma},when=always)" for gamma in ("0.05", "0.8", "1.0"))]
-LARGER += ["er+gem(when=always)", "heavier-er"]  # the default of γ is 0.5
+LARGER = [*(f"er+gem(gamma={gamma},when=always)" for gamma in ("0.05", "0.1", "0.8", "1.0"))]
+LARGER += ["er+gem(when=always)", "heavier-er(gamma=0.5)", "heavier-er"]  # γ is 0.5 by default
 CLOSING = ["er", "er+gem", "er+hold", "er+hold(gain=1.0)", "er+lpr", "joint", "joint+hold"]
 CASES = {  # the store, the methods, and schedules
     "main": ("replication", MAIN, ["dense:50:100", "dense:10:100", "every:100"]),
