@@ -184,8 +184,8 @@ def decided(
 ) -> str:
     """Return whether a claim holds, or how many seeds it needs.
 
-    The margin decides and not the number of seeds: a difference within it is too small to matter,
-    whether these seeds show it or not.
+    A difference within the margin is too small to matter, whether these seeds show it or not, and
+    the words say both.
     """
     if seeds < FEWEST:
         return f"too few seeds{words.kind}"
@@ -202,12 +202,13 @@ def _interval(result: Comparison) -> Interval:
 
 def _raises(interval: Interval, margin: float, words: Words) -> str | None:
     low, high = interval
-    points = counted(margin, "point")
     if high < 0:
         return words.no
     if low > 0:
-        return words.yes if high > margin else f"{words.yes}, but by less than {points}"
-    return f"{words.no} beyond {points}" if -margin <= low and high <= margin else None
+        return words.yes + _beside(low, high, margin)
+    if -margin <= low and high <= margin:
+        return f"{words.no} beyond {counted(margin, 'point')}"
+    return None
 
 
 def _lowers(interval: Interval, margin: float, words: Words) -> str | None:
@@ -217,23 +218,33 @@ def _lowers(interval: Interval, margin: float, words: Words) -> str | None:
 
 def _nothing(interval: Interval, margin: float, words: Words) -> str | None:
     low, high = interval
+    shows = low > 0 or high < 0
     if -margin <= low and high <= margin:
-        return f"{words.yes} within {counted(margin, 'point')}"
-    return words.no if low > margin or high < -margin else None
+        return f"{words.yes} within {counted(margin, 'point')}{', and a difference shows' * shows}"
+    return words.no + _beside(*sorted((abs(low), abs(high))), margin) if shows else None
 
 
 def _not_raises(interval: Interval, margin: float, words: Words) -> str | None:
     low, high = interval
+    if high <= 0:
+        return words.yes
     if high <= margin:
-        return f"{words.yes} within {counted(margin, 'point')}" if high > 0 else words.yes
-    return words.no if low > margin else None
+        return _nothing((max(low, -margin), high), margin, words)
+    return words.no + _beside(low, high, margin) if low > 0 else None
+
+
+def _beside(low: float, high: float, margin: float) -> str:
+    """Return how the ends of an effect's interval, both above 0, lie beside the margin."""
+    if low > margin:
+        return ""
+    return f", {'perhaps' if high > margin else 'but'} by less than {counted(margin, 'point')}"
 
 
 _LABELS = {"raises": _raises, "lowers": _lowers, "nothing": _nothing, "not raises": _not_raises}
 
 
 def _needed(result: Comparison) -> str:
-    """Return the number of new seeds; there is none for an effect that may be below the margin."""
+    """Return the number of new seeds; without any spread, there is none."""
     if result.seeds_needed is None:
         return "needs more seeds"
     more = f"more than {MOST:,}" if result.seeds_needed > MOST else f"{result.seeds_needed}"
