@@ -39,7 +39,7 @@ for metric, margin in MARGINS.items():
         decisions = {
             "effect": "effect",
             "equivalent": f"equivalent within {margin:g}",
-            "undecided": f"needs {result.seeds_needed} seeds",
+            "undecided": f"needs {result.seeds_needed} new seeds",
         }
         rows.append([f"{gamma:g}", metric.upper(), *own, *numbers, decisions[result.outcome]])
 print(markdown_table([HEAD, *rows], left=2))

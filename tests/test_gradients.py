@@ -284,10 +284,11 @@ def test_with_batch_norm_a_reference_that_nobody_uses_changes_no_bit(objective):
     assert torch.equal(plain.net.values, asking.net.values)
 
 
-def test_agem_that_never_projects_is_its_objective_bit_by_bit():
+@pytest.mark.parametrize(("objective", "lr"), [("er", 0.001), ("der", 0.05)])
+def test_agem_that_never_projects_is_its_objective_bit_by_bit(objective, lr):
     benchmark = domain_benchmark(norm=True)
     (plain, _), (agem, result) = (
-        trained(method, benchmark=benchmark) for method in ("der", "der+agem")
+        trained(method, benchmark=benchmark, lr=lr) for method in (objective, f"{objective}+agem")
     )
     assert not np.nansum(result.curves["projected"])
     assert torch.equal(plain.net.values, agem.net.values)

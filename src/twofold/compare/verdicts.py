@@ -63,7 +63,7 @@ class Verdict:
     lr: float
     batch_size: int
     study: str  # that declares the comparison as primary; none if it is exploratory
-    margin: float | None  # points: a smaller difference counts as none
+    margin: float | None  # points: an equivalence lies within it
     seeds: tuple[int, ...]  # that both methods have
     differences: tuple[float, ...]  # routine minus plain SGD, in points, by seed
     family: int  # the number of comparisons that the correction is for

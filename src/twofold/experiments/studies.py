@@ -12,7 +12,7 @@
 
     [primary]                        # the comparisons that the study is to decide, if any
     method = ["er+gem"]              # each with its objective alone, per benchmark and mode
-    margin = {min = 1.0, avg = 0.5}  # points: a smaller difference counts as none
+    margin = {min = 1.0, avg = 0.5}  # points: an equivalence lies within it
 
 `twofold study tune` adds `[[tuned]]`, the options that it chose (`experiments/tuned.py`).
 Everything is checked when a study is loaded, so mistakes are reported before anything runs.
@@ -67,7 +67,7 @@ class Primary:
     """
 
     methods: tuple[str, ...]
-    margins: Mapping[str, float]  # by metric, in points: a smaller difference counts as none
+    margins: Mapping[str, float]  # by metric, in points: an equivalence lies within it
 
 
 @dataclass(frozen=True)
