@@ -66,6 +66,43 @@ def test_fewer_seeds_of_a_fuller_evaluation_change_no_primary_verdict() -> None:
     assert own == alone
 
 
+def test_all_images_of_too_few_seeds_do_not_count() -> None:
+    some = {"eval_size": 250}
+    runs = [seeded("er", PLAIN, **some), seeded("er+gem", GEM, **some)]
+    more = [seeded("er", [80.0, 80.0]), seeded("er+gem", [90.0, 91.0])]
+    assert primary(verdicts(grouped(*runs, *more))) == verdicts(grouped(*runs))
+
+
+def test_effects_on_avg_without_a_smaller_gap_are_no_evidence_in_the_stored_runs() -> None:
+    """Joint+GEM's lower AVG online was evidence against H2; ER+GEM's higher one has an H1."""
+    found = {
+        (v.objective, v.routine): v
+        for v in primary(verdicts(groups(stored("confirmation"))))
+        if (v.hypothesis, v.mode) == ("H2", "online")
+    }
+    joint, er = found["joint", "gem"], found["er", "gem"]
+    assert (joint.outcome, joint.effect < 0, joint.evidence) == ("effect", True, "")
+    assert "Nothing follows for H2, since H1 does not show" in joint.sentence
+    assert (er.outcome, er.evidence) == ("effect", "for")
+
+
+def test_less_forgetting_is_no_evidence_even_if_declared_in_the_stored_runs(
+    tmp_path: Path,
+) -> None:
+    """GEM raises finetune's MIN and AVG by 40 points."""
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'seeds = 3\n[[grid]]\nbenchmark = "rotated-mnist"\nmode = "offline"\nlr = 0.1\n'
+        'batch_size = 128\nmethod = ["finetune", "gem"]\n[primary]\nmethod = ["gem"]\n'
+        "margin = {}\n"
+    )
+    results = verdicts(groups(stored("replication")), study=str(file))
+    low, final = (v for v in primary(results) if v.profile == "paper")
+    assert (low.hypothesis, low.outcome, low.effect > 40) == ("H1", "effect", True)
+    assert (final.hypothesis, final.outcome, final.evidence) == ("H3", "effect", "")
+    assert "Nothing follows for H3 from finetune." in final.sentence
+
+
 def test_averaging_is_no_evidence_in_the_stored_runs() -> None:
     """The evaluated average of joint+ema was evidence for H1 and H3."""
     results = verdicts(groups(stored("trajectories")))
@@ -91,9 +128,10 @@ def test_all_declared_comparisons_count_whether_they_were_run_or_not() -> None:
         [("er", [70.0] * 9, {"iterations": 20}), ("er+gem", [90.0] * 9, {"iterations": 20})],
         [("er", [70.0] * 9, {"optimizer": "adam"}), ("er+gem", GEM, {"optimizer": "adam"})],
         [("er", [70.0], {"eval_size": 500}), ("er+gem", [90.0], {"eval_size": 500})],
+        [("er", [70.0] * 9, {"eval_size": 50}), ("er+gem", [90.0] * 9, {"eval_size": 50})],
         [("er", PLAIN, {"profile": "published"}), ("er+gem", GEM, {"profile": "published"})],
     ],
-    ids=["routines", "setting", "length", "optimiser", "evaluation", "profile"],
+    ids=["routines", "setting", "length", "optimiser", "few seeds", "few images", "profile"],
 )
 def test_further_runs_change_no_primary_verdict(further: list) -> None:
     runs = [seeded("er", PLAIN), seeded("er+gem", GEM)]

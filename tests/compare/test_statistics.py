@@ -188,6 +188,12 @@ def simulated(true: Any, spread: Any, count: int, family: int = 4) -> tuple[Any,
     return mean - quantile(count, family) * error, mean + quantile(count, family) * error
 
 
+def outcome(low: float, high: float, margin: float) -> str:
+    if low > 0 or high < 0:
+        return "effect"
+    return "equivalent" if -margin <= low and high <= margin else "undecided"
+
+
 def test_the_simulated_decisions_are_those_of_compare() -> None:
     random = np.random.default_rng(0)
     true, spread = (0.0, 0.0, 1.0, 3.0), (1.0, 0.1, 1.0, 2.0)
@@ -195,9 +201,11 @@ def test_the_simulated_decisions_are_those_of_compare() -> None:
     values = random.normal(true, spread, (FAMILIES, 5, 4))
     for k in range(20):
         comparisons = compare(list(values[k].T), margin=0.5)
+        ends = list(zip(low[k], high[k], strict=True))
         assert [c.interval for c in comparisons] == [
-            (pytest.approx(a), pytest.approx(b)) for a, b in zip(low[k], high[k], strict=True)
+            (pytest.approx(a), pytest.approx(b)) for a, b in ends
         ]
+        assert [c.outcome for c in comparisons] == [outcome(a, b, 0.5) for a, b in ends]
 
 
 def test_false_evidence_stays_at_5_percent() -> None:

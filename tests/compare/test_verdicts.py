@@ -11,6 +11,7 @@ from helpers.runs import grouped, seeded
 from hypothesis import strategies as st
 
 from twofold.compare.groups import groups
+from twofold.compare.statistics import chance
 from twofold.compare.verdicts import Verdict, verdicts
 from twofold.experiments.runs import Run
 
@@ -150,12 +151,17 @@ def test_an_undecided_verdict_says_what_would_decide() -> None:
 # H2 and H3 need H1
 
 
-def verdict_on(hypothesis: str, what: str, lows: list[float], avgs: list[float]) -> Verdict:
-    """The verdict on what+gem, whose MIN is 80 and whose AVG is 90 without GEM."""
+ON_AVG = {  # a hypothesis on AVG, and where it is looked at
+    "H2": {"mode": "online", "lr": 0.01, "batch_size": 10},
+    "H3": {"mode": "offline"},
+}
+
+
+def results_of(what: str, lows: list[float], avgs: list[float], **place: Any) -> list[Verdict]:
+    """The verdicts on what+gem, whose MIN is 80 and whose AVG is 90 without GEM."""
     method = "gem" if what == "finetune" else f"{what}+gem"
-    plain = seeded(what, [80.0] * 5, [90.0] * 5)
-    results = verdicts(grouped(plain, seeded(method, lows, avgs)))
-    return next(v for v in results if v.hypothesis == hypothesis)
+    plain = seeded(what, [80.0] * 5, [90.0] * 5, **place)
+    return verdicts(grouped(plain, seeded(method, lows, avgs, **place)))
 
 
 HIGHER = [82.0, 82.1, 82.2, 82.1, 82.0]
@@ -177,22 +183,64 @@ ENDS = [91.0, 91.1, 91.2, 91.1, 91.0]
     ],
     ids=["for", "against", "the same gap", "a larger gap"],
 )
-def test_h3_follows_from_a_smaller_gap_only(
-    lows: list[float], avgs: list[float], evidence: str
+@pytest.mark.parametrize("name", ON_AVG)
+def test_h2_and_h3_follow_from_a_smaller_gap_only(
+    name: str, lows: list[float], avgs: list[float], evidence: str
 ) -> None:
-    """Joint+GEM's lower AVG was evidence against H2 on Rotated MNIST, without a smaller gap."""
-    verdict = verdict_on("H3", "er", lows, avgs)
+    _, verdict = results_of("er", lows, avgs, **ON_AVG[name])
+    assert (verdict.hypothesis, verdict.study) == (name, "main")
     assert (verdict.outcome, verdict.evidence) == ("effect", evidence)
-    nothing = "Nothing follows for H3, since H1 does not show for these methods."
+    nothing = f"Nothing follows for {name}, since H1 does not show for these methods."
     assert (nothing in verdict.sentence) == (not evidence)
 
 
-def test_nothing_follows_for_h3_from_finetune() -> None:
-    """GEM raises finetune's MIN and AVG by 40 points: that is less forgetting."""
-    assert verdict_on("H1", "finetune", HIGHER, ENDS).outcome == "effect"
-    verdict = verdict_on("H3", "finetune", HIGHER, ENDS)
-    assert (verdict.outcome, verdict.evidence) == ("effect", "")
-    assert "Nothing follows for H3 from finetune." in verdict.sentence
+@pytest.mark.parametrize("name", ON_AVG)
+def test_nothing_follows_for_h2_and_h3_from_finetune(name: str) -> None:
+    low, verdict = results_of("finetune", HIGHER, ENDS, **ON_AVG[name])
+    assert (low.hypothesis, low.outcome) == ("H1", "effect")
+    assert (verdict.hypothesis, verdict.outcome, verdict.evidence) == (name, "effect", "")
+    assert f"Nothing follows for {name} from finetune." in verdict.sentence
+
+
+# Simulation
+
+
+DRAWN = 120  # families
+SPREADS = (1.0, 3.0, 0.1, 2.0)  # of the primary comparisons
+
+
+def evidence_rate(true: dict[str, float]) -> dict[str, float]:
+    """The share of simulated families with evidence on H1, by method; five seeds, unlike spreads.
+
+    true: the effect of each primary method of the study `main`
+    """
+    random = np.random.default_rng(0)
+    compared = [seeded(method, [0.0] * 5) for method in ("er", "joint", *true)]
+    found = dict.fromkeys([*true, "any"], 0)
+    for _ in range(DRAWN):
+        for runs, effect, spread in zip(compared[2:], true.values(), SPREADS, strict=True):
+            for run, value in zip(runs, random.normal(effect, spread, 5), strict=True):
+                run.summary["min"] = value
+        results = [v for v in verdicts(grouped(*compared), study="main") if v.hypothesis == "H1"]
+        assert [(v.study, v.family) for v in results] == [("main", 4)] * 4
+        shown = {f"{v.objective}+{v.routine}" for v in results if v.evidence}
+        for name in [*shown, *(["any"] if shown else [])]:
+            found[name] += 1
+    return {name: number / DRAWN for name, number in found.items()}
+
+
+def test_false_evidence_of_simulated_runs_stays_at_5_percent() -> None:
+    """Of the runs themselves: `test_statistics.py` simulates many more families of numbers."""
+    rate = evidence_rate(dict.fromkeys(("er+gem", "er+agem", "joint+gem", "joint+agem"), 0.0))
+    assert rate["any"] < 0.05 + 3 * np.sqrt(0.05 * 0.95 / DRAWN)
+
+
+def test_evidence_of_simulated_runs_has_the_stated_power() -> None:
+    true = {"er+gem": 4.0, "er+agem": 4.0, "joint+gem": 0.25, "joint+agem": 8.0}
+    rate = evidence_rate(true)
+    for (method, effect), spread in zip(true.items(), SPREADS, strict=True):
+        stated = chance(effect, spread, 5, 4)
+        assert rate[method] == pytest.approx(stated, abs=4 * np.sqrt(0.25 / DRAWN)), method
 
 
 # Which weights

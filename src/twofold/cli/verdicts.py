@@ -27,7 +27,9 @@ def add(commands: Any) -> None:
         "--study", metavar="NAME", help="whose comparisons are primary: a name or file.toml (all)"
     )
     parser.add_argument(
-        "--all-settings", action="store_true", help="compare in all settings, as one family"
+        "--all-settings",
+        action="store_true",
+        help="compare at each learning rate and batch size, and correct for all of them",
     )
     add_output_options(parser)
 

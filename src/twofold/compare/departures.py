@@ -21,8 +21,9 @@ from twofold.experiments.profiles import Departure, departures
 
 METRICS = ("min", "avg")
 LIMITS = (
-    "effect: departures minus text in points, the mean over the seeds that both have. All effects "
-    "on a metric are one family. The simultaneous intervals hold all together with 95% "
+    "effect: departures minus text in points, the mean over the seeds that both have. No study "
+    "declares these comparisons, so they are exploratory, and no evidence. All effects on a metric "
+    "are one family. The simultaneous intervals hold all together with 95% "
     "(Bonferroni), and p is corrected in the same way. With fewer than three seeds there is "
     "neither. The difference of two bounds (≤) is rough.",
 )

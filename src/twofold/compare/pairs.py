@@ -20,6 +20,7 @@ from twofold.experiments.config import Config
 from twofold.experiments.naming import name_of, what_and_how
 from twofold.method import Method
 from twofold.objectives import Objective
+from twofold.statistics import FEWEST
 from twofold.terms import Addition
 
 
@@ -102,9 +103,7 @@ def chosen(found: Sequence[Pair], all_settings: bool) -> list[Pair]:
 def _best(rivals: Sequence[Pair]) -> Pair:
     """Return the pair in the setting in which the plain objective ends highest.
 
-    Of several pairs in this setting, which differ in their evaluation, the one with the most
-    common seeds counts, then the one that was evaluated in full: a few further runs with a
-    different schedule change nothing.
+    Of several pairs in this setting, which differ in their evaluation, `_preference` chooses.
     """
     full = [pair for pair in rivals if not Reductions.of(pair.routine).training] or list(rivals)
     finals = {Setting.of(pair.plain.config): pair.plain.mean("avg") or 0.0 for pair in full}
@@ -114,8 +113,15 @@ def _best(rivals: Sequence[Pair]) -> Pair:
 
 
 def _preference(pair: Pair) -> tuple[object, ...]:
+    """For sorting: pairs with enough seeds for a test first, then those evaluated on all images.
+
+    MIN on fewer images is a different quantity, however many seeds it has. Of the others, the pair
+    with the most seeds comes first: a few runs with a fuller schedule do not replace many.
+    """
     group = pair.routine
-    return *training_preference(group), -pair.common, *evaluation_preference(group)
+    fewer_images = bool(Reductions.of(group).images)
+    evaluation = pair.common < FEWEST, fewer_images, -pair.common, *evaluation_preference(group)
+    return *training_preference(group), *evaluation
 
 
 def missing(group: Group) -> str:

@@ -1,6 +1,6 @@
 """GEM (Lopez-Paz and Ranzato, 2017): one constraint per past task.
 
-Equations (13)-(17) of the paper's appendix D. The projected gradient is the solution of
+Equations (13)-(17) of Hess et al. (2024), appendix D. The projected gradient is the solution of
 
     minimise_gbar  1/2 ||g - gbar||^2    subject to   <gbar, g_k> >= 0  for all k < t,
 
