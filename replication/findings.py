@@ -37,7 +37,7 @@ ONLINE = Place("confirmation", mode="online")
 ON_DOMAIN = Place("replication", DOMAIN, "online")
 ON_SPLIT = Place("replication", SPLIT, "online")
 DER = Place("confirmation")
-GAMMA = Place("confirmation_gamma_larger")
+GAMMA = Place("gamma")
 COMPLETE = Place("replication")  # evaluated after every iteration, so that gap depths are exact
 CODE = Place("replication", profile="published")
 CODE_ONLINE = CODE._replace(mode="online")
@@ -85,7 +85,7 @@ def exploratory() -> dict[str, Difference]:
 
 def gammas() -> Sequence[Group]:
     """Return GEM at every iteration with γ = 0 and with γ = 1, and the weighted loss."""
-    return OFFLINE.group(GAMMA_0), GAMMA.group(GAMMA_1), GAMMA.group("heavier-er")
+    return GAMMA.group(GAMMA_0), GAMMA.group(GAMMA_1), GAMMA.group("heavier-er")
 
 
 def findings() -> list[Finding]:

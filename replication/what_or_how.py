@@ -17,7 +17,7 @@ def options(cell: Group, component: str) -> dict[str, float]:
     return dict(cell.config.components).get(component, {})
 
 
-stored = groups(Store("replication/runs/confirmation_gamma_larger").runs())
+stored = groups(Store("replication/runs/gamma").runs())
 er = next(cell for cell in stored if cell.config.method == "er")
 heavier = {options(c, "heavier-er").get("gamma"): c for c in stored}
 gem = {options(c, "gem").get("gamma"): c for c in stored}
@@ -43,7 +43,7 @@ for metric, margin in MARGINS.items():
         }
         rows.append([f"{gamma:g}", metric.upper(), *own, *numbers, decisions[result.outcome]])
 print(markdown_table([HEAD, *rows], left=2))
-print(f"\n- Offline Rotated MNIST, mean ± standard error over {len(er.seeds)} new seeds.")
+print(f"\n- Offline Rotated MNIST, mean ± standard error over {len(er.seeds)} seeds.")
 print("- difference: ER + GEM minus heavier ER, paired by seed.")
 print("- heavier ER: plain SGD on ER's loss plus γ times the loss on each past task.")
 print("- The simultaneous intervals and p are corrected over all γ, per metric (Bonferroni).")
