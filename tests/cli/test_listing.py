@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from helpers.commandline import Command
+from helpers.commandline import Command, one_line
 
 from twofold.component import plain
 from twofold.memories import Memory
@@ -47,3 +47,9 @@ def test_plugins_of_one_name_in_two_folders(twofold: Command, tmp_path: Path) ->
     result = twofold("list", "--plugin", files[0], "--plugin", files[1])
     assert "first-of-mine" in result.out
     assert "second-of-mine" in result.out
+
+
+def test_a_name_where_there_is_none(twofold: Command) -> None:
+    result = twofold("list", "benchmarks")
+    assert (result.code, result.out) == (2, "")
+    assert "'benchmarks' is out of place: twofold list takes no names" in one_line(result.err)

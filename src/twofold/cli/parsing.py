@@ -64,6 +64,8 @@ class Parser(argparse.ArgumentParser):
             return f"write {option} {listed}"
         if action and action.metavar == "METHOD":
             return f"write {shlex.join(word for value in values for word in (option, value))}"
+        if all(each.option_strings for each in self._actions):
+            return f"{self.prog} takes no names"
         return "write all names, such as METHOD, first"
 
 
