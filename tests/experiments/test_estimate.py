@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from helpers.benchmarks import class_benchmark
+from helpers.publishers import write_small_mini
 from torch import nn
 
 from twofold import Benchmark, Method, Recipe, datasets
@@ -184,6 +186,16 @@ def test_a_command_has_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_start_is_timed_in_a_new_process() -> None:
     """It imports torch, which no machine does in a tenth of a second."""
     assert 0.1 < estimate.start_seconds.__wrapped__() < 300
+
+
+def test_a_part_of_mini_imagenet_takes_a_part_of_the_time(
+    tmp_path: Path, cache_folder: str, fixed_speed: None
+) -> None:
+    """A task has 25 training images here, instead of the published 2,500."""
+    config = configure("split-mini-imagenet", "finetune", mode="online", batch_size=5)
+    assert Estimator(tmp_path).seconds(config) == 20 * 500
+    write_small_mini(tmp_path)
+    assert Estimator(tmp_path).seconds(config) == 20 * 5
 
 
 def test_a_users_benchmark_names_its_network(fixed_speed: None) -> None:

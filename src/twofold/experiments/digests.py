@@ -135,7 +135,7 @@ def _described(recipe: type[Recipe], whitening: str, folder: Path | None) -> str
     It is equal to no other one if the data cannot be read here, or are different each time.
     """
     if is_library(recipe.__module__):
-        return _of_dataset(recipe.dataset, folder)
+        return version_of(recipe.dataset, folder)
     try:
         files = recipe.files(folder)
         if files:
@@ -149,7 +149,7 @@ def _described(recipe: type[Recipe], whitening: str, folder: Path | None) -> str
     return first
 
 
-def _of_dataset(name: str | None, folder: Path | None) -> str:
+def version_of(name: str | None, folder: Path | None) -> str:
     """Return the digest of a dataset that a user provides; empty if it is as published."""
     try:
         return datasets.version(name, folder) if name else ""

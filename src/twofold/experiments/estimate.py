@@ -36,7 +36,7 @@ from twofold.evaluation.predictors import chunk_size
 from twofold.experiments.archive import identity_of
 from twofold.experiments.checksums import DamagedRunError
 from twofold.experiments.config import Config
-from twofold.experiments.digests import serving_identities, with_data
+from twofold.experiments.digests import serving_identities, version_of, with_data
 from twofold.experiments.execution import one_thread
 from twofold.experiments.runs import Run
 from twofold.experiments.store import Store
@@ -387,9 +387,9 @@ def start_seconds() -> float:
 def _sizes_and_model(
     config: Config, data: Path | None
 ) -> tuple[Sizes, Callable[[], torch.nn.Module]]:
-    """Return both from the recipe or, if it does not state them, from its data."""
+    """Return both from the recipe, unless it states no sizes or the data may have others."""
     recipe = Recipe.find(config.benchmark)
-    if recipe.published_sizes is not None:
+    if recipe.published_sizes is not None and not version_of(recipe.dataset, data):
         return recipe.published_sizes, recipe.model
     benchmark = recipe.build(config.seed, data, config.whitening)
     return benchmark.sizes(), benchmark.model
