@@ -30,6 +30,15 @@ def test_the_command(twofold: Command, store: Path) -> None:
     assert len(json.loads(file.read_text())["verdicts"]) == 2
 
 
+@pytest.mark.parametrize("name", ["H3", "hess2024/H3"])
+def test_one_hypothesis(twofold: Command, store: Path, name: str) -> None:
+    every = twofold("verdicts", "--runs", store, "--format", "json")
+    one = twofold("verdicts", "--runs", store, "--format", "json", "--hypothesis", name)
+    first, second = json.loads(every.out)["verdicts"]
+    assert (first["hypothesis"], second["hypothesis"]) == ("H1", "H3")
+    assert json.loads(one.out)["verdicts"] == [second]
+
+
 def test_a_study_of_your_own(twofold: Command, store: Path) -> None:
     study = store.parent / "mine.toml"
     text = '[[grid]]\nbenchmark = "rotated-mnist"\nmethod = ["er", "er+gem"]\n[primary]\n'
@@ -45,12 +54,13 @@ def test_a_study_of_your_own(twofold: Command, store: Path) -> None:
     [
         ("--profile published", "a routine and plain SGD on one objective are needed"),
         ("--profile papr", "unknown profile 'papr': did you mean 'paper'?"),
+        ("--hypothesis H4", "unknown hypothesis 'H4'"),
         ("--study mian", "unknown study 'mian': did you mean 'main'?"),
         ("--study nowhere.toml", "can't read nowhere.toml: No such file or directory"),
         ("--format latex", "unknown format 'latex'"),
         ("--runs nowhere", "there is no folder nowhere: `twofold run` makes one"),
     ],
-    ids=["nothing", "profile", "study", "file", "format", "empty"],
+    ids=["nothing", "profile", "hypothesis", "study", "file", "format", "empty"],
 )
 def test_mistakes_are_answered_in_one_line(
     twofold: Command, store: Path, args: str, message: str

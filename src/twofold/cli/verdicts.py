@@ -23,6 +23,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(act=act, parser=parser)
     parser.add_argument("-h", "--help", action=Help, listed=_listed)
     parser.add_argument("--profile", help="only runs of this profile")
+    parser.add_argument("--hypothesis", metavar="NAME", help="only the verdicts on this one (all)")
     parser.add_argument(
         "--study", metavar="NAME", help="whose comparisons are primary: a name or file.toml (all)"
     )
@@ -64,4 +65,6 @@ def act(args: argparse.Namespace) -> None:
             f"no runs in {args.runs} to compare: a routine and plain SGD on one objective are "
             "needed, such as er+gem and er"
         )
+    if args.hypothesis:
+        results = results.on(args.hypothesis)
     write_text(render, results, args)

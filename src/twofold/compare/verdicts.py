@@ -90,6 +90,13 @@ class Findings:
     verdicts: Sequence[Verdict]
     unpaired: Sequence[str] = ()
 
+    def on(self, hypothesis: str) -> Findings:
+        """Return only the verdicts on one hypothesis."""
+        known = hypotheses()
+        wanted = known.find(hypothesis)
+        found = [each for each in self.verdicts if known.find(each.hypothesis) is wanted]
+        return Findings(found, self.unpaired)
+
     @property
     def limits(self) -> list[str]:
         """What these verdicts can't show, and how to read them."""
