@@ -144,15 +144,25 @@ def _of_gem(suggested: Mapping[str, str]) -> Iterable[Finding]:
     )
 
 
-def _unchanged(
-    claim: str, what: str, routine: str, low: Place, final: Place, short: bool = False
+def _min_and_avg(
+    claim: str,
+    what: str,
+    routine: str,
+    low: Place,
+    final: Place,
+    *,
+    of_min: Claim = "nothing",
+    short: bool = False,
 ) -> Finding:
-    """Return the finding that a routine changes neither MIN nor AVG, each decided in its place."""
+    """Return what a routine does to MIN and to AVG, each decided in its place.
+
+    The claim is that AVG does not change, and nor does MIN unless `of_min` differs.
+    """
     method = f"{what}+{routine}"
     names = {"er": "ER", "joint": "Joint", "agem": "A-GEM", "gem": "GEM"}
     return Finding(
         claim,
-        f"{primary('nothing', 'min', method, low)}. {primary('nothing', 'avg', method, final)}",
+        f"{primary(of_min, 'min', method, low)}. {primary('nothing', 'avg', method, final)}",
         f"MIN of {names[what]} and {names[what]}+{names[routine]}: "
         f"{low.means('min', what, method)}. AVG: {final.means('avg', what, method)}",
         low.table,
@@ -162,9 +172,9 @@ def _unchanged(
 
 def _of_agem() -> Iterable[Finding]:
     claim = "A-GEM's routine changes neither ER's gap nor its final accuracy."
-    yield _unchanged(claim, "er", "agem", ER_MIN, OFFLINE, short=True)
+    yield _min_and_avg(claim, "er", "agem", ER_MIN, OFFLINE, short=True)
     claim = "A-GEM's routine changes neither the gap nor the final accuracy of full replay."
-    yield _unchanged(claim, "joint", "agem", OFFLINE, OFFLINE)
+    yield _min_and_avg(claim, "joint", "agem", OFFLINE, OFFLINE)
 
 
 def _of_gamma(suggested: Mapping[str, str]) -> Iterable[Finding]:
@@ -201,11 +211,11 @@ def _online(suggested: Mapping[str, str]) -> Iterable[Finding]:
         "README.md#equal-memory",
     )
     claim = f"{on} A-GEM's routine changes neither ER's gap nor its final accuracy."
-    yield _unchanged(claim, "er", "agem", ONLINE, ONLINE)
+    yield _min_and_avg(claim, "er", "agem", ONLINE, ONLINE)
     claim = f"{on} A-GEM's routine changes neither the gap nor the final accuracy of full replay."
-    yield _unchanged(claim, "joint", "agem", ONLINE, ONLINE)
-    claim = f"{on} the table shows no effect of GEM's routine on full replay."
-    yield _unchanged(claim, "joint", "gem", ONLINE, ONLINE)
+    yield _min_and_avg(claim, "joint", "agem", ONLINE, ONLINE)
+    claim = f"{on} GEM's routine raises the MIN of full replay and leaves its final accuracy alone."
+    yield _min_and_avg(claim, "joint", "gem", ONLINE, ONLINE, of_min="raises")
 
 
 def _on_natural_images(suggested: Mapping[str, str]) -> Iterable[Finding]:
@@ -242,7 +252,8 @@ def _on_natural_images(suggested: Mapping[str, str]) -> Iterable[Finding]:
     )
     yield Finding(
         "On online Split CIFAR-100, A-GEM projects a few gradients after the first switch only.",
-        "**Holds with the code.** By the text, it projects none.",
+        "**Seen in part with the code**: three runs project once each, in the second task, where "
+        "they end, and two full runs project none. By the text, none projects.",
         f"Runs with a projection: {projections('er+agem', ON_SPLIT)} by the text, "
         f"{projections('er+agem', CODE_ON_SPLIT)} with the code",
         "appendix.md#a-gem-on-natural-images",

@@ -15,7 +15,7 @@ def test_a_row_per_stored_run_of_the_benchmark(capsys: pytest.CaptureFixture[str
     runpy.run_path(str(ROOT / "replication" / "cost.py"), run_name="__main__")
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
     _, _, *rows, paper = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    assert paper == ["the paper", "–", f"{61.52 / 59.24:.2f}"]  # its table 2
+    assert paper == ["the paper", "–", f"{61.52 / 59.24:.2f}"]  # its timing table
     stored = [json.loads(file.read_text()) for file in sorted(ROOT.glob("bench/results/*.json"))]
     assert len(rows) == len(stored) > 1
     for (processor, passes, ratio), result in zip(rows, stored, strict=True):

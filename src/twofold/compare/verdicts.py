@@ -246,8 +246,8 @@ def _objection(
     shows = given is not None and given.outcome == "effect" and given.effect > 0
     if hypothesis.given and not shows:
         return (
-            f"Nothing follows for {verdict.hypothesis}, since {hypothesis.given.name} does not "
-            "show for these methods."
+            f"Nothing follows for {verdict.hypothesis} without evidence for "
+            f"{hypothesis.given.name} from the same methods."
         )
     return "" if verdict.study else "It is exploratory, and no evidence."
 

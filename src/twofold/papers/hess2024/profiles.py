@@ -71,7 +71,7 @@ DEPARTURES = (
 PROFILES = {"published": DEPARTURES}
 
 NOTES = {
-    "paper": "These runs follow the paper's text. Its numbers come from the authors' code, which "
-    "departs from the text: see `--profile published` and docs/profiles.md.",
+    "paper": "These runs follow the paper's text. The authors' code, from which its numbers "
+    "probably come, departs from the text: see `--profile published` and docs/profiles.md.",
     "published": "These runs follow the authors' code where it departs from the paper's text.",
 }
