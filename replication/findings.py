@@ -32,7 +32,7 @@ DEPTH = "measures.gap_depth"
 # The store that decides each question. New seeds decide where there are any: the seeds that
 # suggested how many are needed must not count again.
 OFFLINE = Place("confirmation")
-ER_MIN = Place("confirmation")  # the same for ER's MIN, which may need further seeds
+ER_MIN = Place("confirmation_er")  # a second round for what the first left undecided
 ONLINE = Place("confirmation", mode="online")
 ON_DOMAIN = Place("replication", DOMAIN, "online")
 ON_SPLIT = Place("replication", SPLIT, "online")
