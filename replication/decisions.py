@@ -23,6 +23,12 @@ STORES = Path(__file__).resolve().parent / "runs"
 MNIST, DOMAIN, SPLIT = "rotated-mnist", "domain-cifar100", "split-cifar100"
 MARGINS = {"min": 1.0, "avg": 0.5}  # of the studies
 
+SECTIONS = {  # of the appendix, with the verdicts on new seeds
+    "confirmation": "new-seeds",
+    "confirmation_er": "a-second-round",
+    "confirmation_gamma": "the-γ-study-again",
+}
+
 Claim = Literal["raises", "lowers", "nothing", "not raises"]  # what the paper states
 
 
@@ -62,8 +68,7 @@ class Place(NamedTuple):
     @property
     def table(self) -> str:
         """The section with the verdicts on this store."""
-        new = self.store.startswith("confirmation")
-        return f"appendix.md#{'new-seeds' if new else 'the-hypotheses-with-equal-memory'}"
+        return f"appendix.md#{SECTIONS.get(self.store, 'the-hypotheses-with-equal-memory')}"
 
 
 # Numbers
@@ -184,8 +189,8 @@ def decided(
 ) -> str:
     """Return whether a claim holds, or how many seeds it needs.
 
-    A difference within the margin is too small to matter, whether these seeds show it or not, and
-    the words say both.
+    A difference within the margin is too small to matter, whatever was claimed, and the words say
+    whether these seeds show it.
     """
     if seeds < FEWEST:
         return f"too few seeds{words.kind}"
@@ -204,11 +209,8 @@ def _raises(interval: Interval, margin: float, words: Words) -> str | None:
     low, high = interval
     if high < 0:
         return words.no
-    if low > 0:
-        return words.yes + _beside(low, high, margin)
-    if -margin <= low and high <= margin:
-        return f"{words.no} beyond {counted(margin, 'point')}"
-    return None
+    holds = words.yes + _beside(low, margin) if low > 0 else None
+    return _small(interval, margin) or holds
 
 
 def _lowers(interval: Interval, margin: float, words: Words) -> str | None:
@@ -218,10 +220,9 @@ def _lowers(interval: Interval, margin: float, words: Words) -> str | None:
 
 def _nothing(interval: Interval, margin: float, words: Words) -> str | None:
     low, high = interval
-    shows = low > 0 or high < 0
-    if -margin <= low and high <= margin:
-        return f"{words.yes} within {counted(margin, 'point')}{', and a difference shows' * shows}"
-    return words.no + _beside(*sorted((abs(low), abs(high))), margin) if shows else None
+    nearest = max(low, -high)  # the end that is nearer to 0; negative if the interval contains 0
+    fails = words.no + _beside(nearest, margin) if nearest > 0 else None
+    return _small(interval, margin) or fails
 
 
 def _not_raises(interval: Interval, margin: float, words: Words) -> str | None:
@@ -229,15 +230,22 @@ def _not_raises(interval: Interval, margin: float, words: Words) -> str | None:
     if high <= 0:
         return words.yes
     if high <= margin:
-        return _nothing((max(low, -margin), high), margin, words)
-    return words.no + _beside(low, high, margin) if low > 0 else None
+        return _small(interval, margin) or f"no rise of {counted(margin, 'point')}"
+    return words.no + _beside(low, margin) if low > 0 else None
 
 
-def _beside(low: float, high: float, margin: float) -> str:
-    """Return how the ends of an effect's interval, both above 0, lie beside the margin."""
-    if low > margin:
-        return ""
-    return f", {'perhaps' if high > margin else 'but'} by less than {counted(margin, 'point')}"
+def _small(interval: Interval, margin: float) -> str | None:
+    """Return the same words whatever the claim is, if the interval lies within the margin."""
+    low, high = interval
+    if low < -margin or high > margin:
+        return None
+    shows = low > 0 or high < 0
+    return f"{'an' if shows else 'no'} effect of {'less than ' * shows}{counted(margin, 'point')}"
+
+
+def _beside(low: float, margin: float) -> str:
+    """Return words on an effect whose interval, beyond 0, begins within the margin."""
+    return f", perhaps by less than {counted(margin, 'point')}" if low <= margin else ""
 
 
 _LABELS = {"raises": _raises, "lowers": _lowers, "nothing": _nothing, "not raises": _not_raises}

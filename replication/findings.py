@@ -37,7 +37,7 @@ ONLINE = Place("confirmation", mode="online")
 ON_DOMAIN = Place("replication", DOMAIN, "online")
 ON_SPLIT = Place("replication", SPLIT, "online")
 DER = Place("confirmation")
-GAMMA = Place("gamma")
+GAMMA = Place("confirmation_gamma")
 COMPLETE = Place("replication")  # evaluated after every iteration, so that gap depths are exact
 CODE = Place("replication", profile="published")
 CODE_ONLINE = CODE._replace(mode="online")
@@ -85,7 +85,7 @@ def exploratory() -> dict[str, Difference]:
 
 def gammas() -> Sequence[Group]:
     """Return GEM at every iteration with γ = 0 and with γ = 1, and the weighted loss."""
-    return GAMMA.group(GAMMA_0), GAMMA.group(GAMMA_1), GAMMA.group("heavier-er")
+    return OFFLINE.group(GAMMA_0), GAMMA.group(GAMMA_1), GAMMA.group("heavier-er")
 
 
 def findings() -> list[Finding]:
@@ -110,7 +110,7 @@ def _of_gem(suggested: Mapping[str, str]) -> Iterable[Finding]:
         short=True,
     )
     yield Finding(
-        "On Rotated MNIST, GEM's routine improves ER's final accuracy.",
+        "On Rotated MNIST, GEM's routine clearly improves ER's final accuracy.",
         f"{primary('raises', 'avg', 'er+gem', OFFLINE, ' with equal memory')}. "
         "The authors' code gives ER half the memory of ER+GEM by the third task. "
         f"{suggested['er']}",
@@ -125,6 +125,7 @@ def _of_gem(suggested: Mapping[str, str]) -> Iterable[Finding]:
         primary("raises", "min", "er+gem", ER_MIN),
         f"MIN of ER and ER+GEM: {ER_MIN.means('min', 'er', 'er+gem')}",
         ER_MIN.table,
+        short=True,
     )
     yield Finding(
         "On full replay, GEM's routine improves the final accuracy.",
@@ -150,19 +151,14 @@ def _min_and_avg(
     routine: str,
     low: Place,
     final: Place,
-    *,
-    of_min: Claim = "nothing",
     short: bool = False,
 ) -> Finding:
-    """Return what a routine does to MIN and to AVG, each decided in its place.
-
-    The claim is that AVG does not change, and nor does MIN unless `of_min` differs.
-    """
+    """Return what a routine that should change nothing does to MIN and AVG, each in its place."""
     method = f"{what}+{routine}"
     names = {"er": "ER", "joint": "Joint", "agem": "A-GEM", "gem": "GEM"}
     return Finding(
         claim,
-        f"{primary(of_min, 'min', method, low)}. {primary('nothing', 'avg', method, final)}",
+        f"{primary('nothing', 'min', method, low)}. {primary('nothing', 'avg', method, final)}",
         f"MIN of {names[what]} and {names[what]}+{names[routine]}: "
         f"{low.means('min', what, method)}. AVG: {final.means('avg', what, method)}",
         low.table,
@@ -214,8 +210,8 @@ def _online(suggested: Mapping[str, str]) -> Iterable[Finding]:
     yield _min_and_avg(claim, "er", "agem", ONLINE, ONLINE)
     claim = f"{on} A-GEM's routine changes neither the gap nor the final accuracy of full replay."
     yield _min_and_avg(claim, "joint", "agem", ONLINE, ONLINE)
-    claim = f"{on} GEM's routine raises the MIN of full replay and leaves its final accuracy alone."
-    yield _min_and_avg(claim, "joint", "gem", ONLINE, ONLINE, of_min="raises")
+    claim = f"{on} the table shows no effect of GEM's routine on full replay."
+    yield _min_and_avg(claim, "joint", "gem", ONLINE, ONLINE)
 
 
 def _on_natural_images(suggested: Mapping[str, str]) -> Iterable[Finding]:
@@ -252,8 +248,8 @@ def _on_natural_images(suggested: Mapping[str, str]) -> Iterable[Finding]:
     )
     yield Finding(
         "On online Split CIFAR-100, A-GEM projects a few gradients after the first switch only.",
-        "**Seen in part with the code**: three runs project once each, in the second task, where "
-        "they end, and two full runs project none. By the text, none projects.",
+        "**Seen in part with the code**: three runs of two tasks project once each, after the "
+        "switch, and two full runs project none. By the text, none projects.",
         f"Runs with a projection: {projections('er+agem', ON_SPLIT)} by the text, "
         f"{projections('er+agem', CODE_ON_SPLIT)} with the code",
         "appendix.md#a-gem-on-natural-images",
@@ -284,8 +280,9 @@ def _of_other_methods() -> Iterable[Finding]:
         "A-GEM costs 4% more time than ER.",
         "**Does not hold on CPU.** The timed ER of the authors' code makes two backward passes "
         "already.",
-        f"A training step of ER+A-GEM over one of ER: {paper_ratio():.2f} in the paper, and "
-        f"{min(ratios):.2f} to {max(ratios):.2f} here, on CPU",
+        f"Training time of ER+A-GEM over that of ER: {paper_ratio():.2f} in the paper, for whole "
+        f"runs. A training step in the last task: {min(ratios):.2f} to {max(ratios):.2f} here, "
+        "on CPU",
         "appendix.md#the-cost-of-a-gem",
         short=True,
     )

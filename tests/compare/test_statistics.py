@@ -169,6 +169,17 @@ def test_the_number_of_seeds_is_the_smallest_that_decides() -> None:
     assert seeds_needed(0.0, 1.0, 4) == MOST + 1  # there is nothing to show
 
 
+def test_seeds_are_those_of_the_family_and_its_margin() -> None:
+    values = [3.6, 1.5, 1.5, 0.4, -2.0]
+    mean, spread = float(np.mean(values)), float(np.std(values, ddof=1))
+    (comparison,) = compare([values], margin=1.0, size=4)
+    assert comparison.seeds_needed == seeds_needed(mean, spread, 4, 1.0)
+    assert comparison.seeds_at_most == seeds_at_most(spread, 4, 1.0)
+    for family, margin in ((1, 1.0), (4, 0.0)):
+        assert comparison.seeds_needed != seeds_needed(mean, spread, family, margin)
+    assert comparison.seeds_at_most != seeds_at_most(spread, 1, 1.0)
+
+
 def test_so_many_seeds_decide_whatever_the_effect_is() -> None:
     count = seeds_at_most(1.0, 4, 1.0)
     assert min(chance(effect, 1.0, count, 4, 1.0) for effect in np.linspace(0, 2, 21)) >= 0.8

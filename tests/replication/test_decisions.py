@@ -46,31 +46,31 @@ def shifted(by: float) -> list[float]:
 @pytest.mark.parametrize(
     ("claim", "low", "high", "label"),
     [
-        ("raises", 0.1, 0.4, "holds, but by less than 0.5 points"),
+        ("raises", 0.1, 0.4, "an effect of less than 0.5 points"),
         ("raises", 0.1, 0.7, "holds, perhaps by less than 0.5 points"),
         ("raises", 0.6, 0.9, "holds"),
-        ("raises", -0.4, 0.4, "does not hold beyond 0.5 points"),
+        ("raises", -0.4, 0.4, "no effect of 0.5 points"),
         ("raises", -0.4, -0.1, "does not hold"),
         ("raises", -0.9, -0.6, "does not hold"),
         ("raises", -0.1, 0.7, None),
-        ("lowers", -0.4, -0.1, "holds, but by less than 0.5 points"),
+        ("lowers", -0.4, -0.1, "an effect of less than 0.5 points"),
         ("lowers", -0.9, -0.1, "holds, perhaps by less than 0.5 points"),
         ("lowers", -0.9, -0.6, "holds"),
-        ("lowers", -0.4, 0.4, "does not hold beyond 0.5 points"),
+        ("lowers", -0.4, 0.4, "no effect of 0.5 points"),
         ("lowers", 0.1, 0.7, "does not hold"),
         ("lowers", -0.7, 0.1, None),
-        ("nothing", -0.4, 0.4, "holds within 0.5 points"),
-        ("nothing", 0.1, 0.4, "holds within 0.5 points, and a difference shows"),
-        ("nothing", -0.5, -0.1, "holds within 0.5 points, and a difference shows"),
+        ("nothing", -0.4, 0.4, "no effect of 0.5 points"),
+        ("nothing", 0.1, 0.4, "an effect of less than 0.5 points"),
+        ("nothing", -0.5, -0.1, "an effect of less than 0.5 points"),
         ("nothing", 0.1, 0.7, "does not hold, perhaps by less than 0.5 points"),
         ("nothing", -0.7, -0.1, "does not hold, perhaps by less than 0.5 points"),
         ("nothing", 0.6, 0.9, "does not hold"),
         ("nothing", -0.9, -0.6, "does not hold"),
         ("nothing", -0.1, 0.7, None),
-        ("not raises", -0.4, 0.4, "holds within 0.5 points"),
-        ("not raises", -2.0, 0.4, "holds within 0.5 points"),  # one-sided
+        ("not raises", -0.4, 0.4, "no effect of 0.5 points"),
+        ("not raises", -2.0, 0.4, "no rise of 0.5 points"),
         ("not raises", -2.0, -0.1, "holds"),
-        ("not raises", 0.1, 0.4, "holds within 0.5 points, and a difference shows"),
+        ("not raises", 0.1, 0.4, "an effect of less than 0.5 points"),
         ("not raises", 0.1, 0.7, "does not hold, perhaps by less than 0.5 points"),
         ("not raises", 0.6, 0.9, "does not hold"),
         ("not raises", -0.1, 0.7, None),
@@ -89,7 +89,7 @@ def test_few_and_many_seeds(decisions):
 
 
 @pytest.mark.parametrize(
-    ("difference", "label"), [(0.0, "holds within 1 point"), (2.0, "needs more seeds")]
+    ("difference", "label"), [(0.0, "no effect of 1 point"), (2.0, "needs more seeds")]
 )
 def test_without_any_spread(decisions, difference, label):
     (compared,) = compare([[difference] * 3], 1.0)
@@ -101,7 +101,7 @@ def test_without_any_spread(decisions, difference, label):
     [
         (0.6, 0.9, None, "suggested (exploratory)"),
         (-0.9, -0.6, None, "not suggested (exploratory)"),
-        (0.1, 0.4, None, "suggested, but by less than 0.5 points (exploratory)"),
+        (0.1, 0.4, None, "an effect of less than 0.5 points (exploratory)"),
         (-0.1, 0.7, 9, "needs 9 new seeds (exploratory)"),
     ],
 )
@@ -151,7 +151,7 @@ def test_a_primary_comparison_and_its_numbers_are_of_one_store(decisions, monkey
     for store, change in (("new", 0.4), ("old", 5)):
         place = decisions.Place(store)
         shown = decisions.primary("raises", "min", "er+gem", place, " offline")
-        label = "Holds" if store == "old" else "Holds, but by less than 1 point"
+        label = "Holds" if store == "old" else "An effect of less than 1 point"
         assert shown.startswith(f"**{label}**: MIN offline changes by +{change:.2f} (")
         first, second = re.findall(r"([\d.]+) ±", place.means("min", "er", "er+gem"))
         assert float(second) - float(first) == pytest.approx(change, abs=0.101)

@@ -78,6 +78,12 @@ class Group:
         """Whether a routine has different weights evaluated than it trains."""
         return any("raw_accuracy_after_task" in run.summary for run in self.runs)
 
+    def accuracy_after_first_task(self) -> dict[int, float]:
+        """Return the accuracy of the trained weights on the first task at its end, by seed."""
+        entry = f"{'raw_' if self.replaces_evaluated else ''}accuracy_after_task"
+        ends = {run.config.seed: run.summary.get(entry) for run in self.runs}
+        return {seed: float(tasks[0][0]) for seed, tasks in ends.items() if tasks}
+
     def values(self, metric: str) -> list[float]:
         return list(self.by_seed(metric).values())
 

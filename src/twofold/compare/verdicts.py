@@ -27,6 +27,7 @@ from twofold.compare.statistics import NOTHING, Interval, Outcome, compare
 from twofold.compare.words import needed_words
 from twofold.evaluation.measures import MEASURES
 from twofold.experiments.config import Config, varying
+from twofold.routines import Routine
 from twofold.statistics import FEWEST
 from twofold.text import counted, interval_text, signed
 
@@ -316,6 +317,12 @@ def _reservations(verdict: Verdict, pair: Pair) -> Iterator[str]:
         yield f"From smaller runs: {', '.join(remarks)}."
     if bound := reductions.bound(verdict.metric):
         yield f"Both MINs are upper bounds ({bound} only), so their difference is rough."
+    unlike = _unlike(verdict, pair)
+    if unlike:
+        yield (
+            f"{unlike} of {len(verdict.seeds)} pairs differ before the first switch, as on "
+            "different processors, so their differences vary more."
+        )
     diverged = sum(
         bool(run.summary["diverged"])
         for group in pair
@@ -324,3 +331,20 @@ def _reservations(verdict: Verdict, pair: Pair) -> Iterator[str]:
     )
     if diverged:
         yield f"{diverged} of the {2 * len(verdict.seeds)} runs diverged."
+
+
+def _unlike(verdict: Verdict, pair: Pair) -> int:
+    """Return the number of pairs that differ in the first task, which the routine leaves alone.
+
+    Processors round differently. Runs of two of them share batches and memory, but not the weights
+    at the first switch.
+    """
+    if not all(_leaves_first_task(name) for name, _ in pair.config.how):
+        return 0
+    plain, routine = (group.accuracy_after_first_task() for group in pair)
+    known = [seed for seed in verdict.seeds if seed in plain and seed in routine]
+    return sum(plain[seed] != routine[seed] for seed in known)
+
+
+def _leaves_first_task(routine: str) -> bool:
+    return Routine.knows(routine) and not Routine.find(routine).first_task

@@ -1,6 +1,6 @@
 """A-GEM (Chaudhry et al., 2019): one constraint, the average loss on all past tasks.
 
-Equation (11) and algorithm 2 of Chaudhry et al., and PROJECT_AGEM in the paper's algorithm 2:
+Equation (11) and algorithm 2 of Chaudhry et al., and PROJECT_AGEM in the paper's algorithm 1:
 
     g_bar = g                                  if <g, g_ref> >= 0
     g_bar = g - <g, g_ref> / <g_ref, g_ref> g_ref   otherwise
