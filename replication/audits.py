@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 
 from twofold import Run, Store
 from twofold.report.tables.model import title_of
 from twofold.report.text import markdown_table
 
 HEAD = ["benchmark", "runs", "predictions compared", "different"]
-STORES = ("replication", "departures", "gamma", "checks", "trajectories")
 
 runs = {
     run.summary["identity"]: run
-    for store in STORES
-    for run in Store(f"replication/runs/{store}").runs()
+    for store in sorted(Path("replication/runs").iterdir())
+    for run in Store(store).runs()
     if "audit" in run.summary
 }
 groups: dict[str, list[Run]] = defaultdict(list)

@@ -33,6 +33,7 @@ rows = [
 ]
 print(markdown_table([HEAD, *rows], left=4))
 print("\n- evaluated: `every` is after every iteration; `dense:10:500` is after each of a task's")
-print("  first 10 iterations, then every 500 iterations and at the end of each task.")
+print("  first 10 iterations, then every 500 iterations and at the end of each task; `exact-min`")
+print("  leaves out evaluations that cannot change MIN.")
 print("- images: test images per task for these evaluations; AVG is always on the whole test sets.")
 print(f"- runs: {len(runs)} in all.")
