@@ -176,8 +176,8 @@ def _of_agem() -> Iterable[Finding]:
 def _of_gamma(suggested: Mapping[str, str]) -> Iterable[Finding]:
     yield Finding(
         "A larger γ reduces the gap and raises the final accuracy.",
-        f"{suggested['γ min']}. {suggested['γ avg']}. GEM may add nothing to plain SGD on a loss "
-        "with the same weight on old tasks. "
+        f"{suggested['γ min']}. {suggested['γ avg']}. Plain SGD on a loss with the same weight on "
+        "old tasks may do the same. "
         f"{suggested['heavier avg']}. {suggested['heavier min']}",
         "MIN with γ = 0, with γ = 1 and with the weighted loss: "
         f"{means('min', *gammas())}. AVG: {means('avg', *gammas())}",

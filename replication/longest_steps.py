@@ -27,7 +27,7 @@ def place(run: Run) -> tuple[str, str, float]:
 
 runs = [
     run
-    for store in ("departures", "checks")
+    for store in ("departures", "gamma", "checks")
     for run in Store(f"replication/runs/{store}").runs()
     if run.config.method.startswith("er+gem") and "cifar" in run.config.benchmark
 ]

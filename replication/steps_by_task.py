@@ -22,7 +22,7 @@ def lengthened(run: Run, task: int) -> str:
 def rows(run: Run) -> list[list[str]]:
     departures = ", ".join(in_force(run.config)) or "none"
     ends = run.summary["accuracy_after_task"][1:]
-    names = [run.config.method.partition("(")[0], departures, str(run.config.seed)]
+    names = [run.config.method, departures, str(run.config.seed)]
     lines = [[*names, "accuracy", *(f"{np.mean(end):.1f}" for end in ends)]]
     if run.columns["projected"].any():
         steps = (lengthened(run, task) for task in range(2, len(ends) + 2))
@@ -38,7 +38,8 @@ def order(run: Run) -> tuple[int, bool, int]:
 for shown in SHOWN:
     runs = [
         run
-        for run in Store("replication/runs/departures").runs()
+        for store in ("departures", "gamma")
+        for run in Store(f"replication/runs/{store}").runs()
         if (run.config.benchmark, run.config.mode) == shown
         and run.config.method.partition("(")[0] in ("er", "er+gem")
     ]

@@ -18,7 +18,8 @@ def options(cell: Group, component: str) -> dict[str, float]:
     return dict(cell.config.components).get(component, {})
 
 
-stored = groups(Store("replication/runs/confirmation_gamma").runs())
+runs = Store("replication/runs/confirmation_gamma").runs()
+stored = groups(run for run in runs if run.config.eval_schedule == "dense:100:10")
 er = next(cell for cell in stored if cell.config.method == "er")
 heavier = {options(c, "heavier-er").get("gamma"): c for c in stored}
 gem = {options(c, "gem").get("gamma"): c for c in stored}
