@@ -27,6 +27,7 @@ SECTIONS = {  # of the appendix, with the verdicts on new seeds
     "confirmation": "new-seeds",
     "confirmation_er": "a-second-round",
     "confirmation_gamma": "the-γ-study-again",
+    "confirmation_gamma_small": "the-γ-study-again",
 }
 
 Claim = Literal["raises", "lowers", "nothing", "not raises"]  # what the paper states

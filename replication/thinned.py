@@ -54,11 +54,11 @@ def thinned(study: str, text: str, runs: list[Run]) -> list[str]:
 
 
 def repeated(study: str, text: str) -> list[str]:
-    """Return the row of a schedule with which runs of `exact-min` were trained again."""
-    found = {key(run): run for run in online("checks") if run.config.eval_schedule == text}
-    pairs = [(found[key(run)], run) for run in online("confirmation") if key(run) in found]
-    differences = [minimum(thin) - minimum(exact) for thin, exact in pairs]
-    return row(study, text, [thin for thin, _ in pairs], differences)
+    """Return the row of a schedule with runs that were trained again with `exact-min`."""
+    exact = {key(run): run for run in online("checks") if run.config.schedule.knows_min}
+    thin = [run for run in online("confirmation") if key(run) in exact]
+    assert all(run.config.eval_schedule == text for run in thin)
+    return row(study, text, thin, [minimum(run) - minimum(exact[key(run)]) for run in thin])
 
 
 def row(study: str, text: str, runs: list[Run], differences: list[float]) -> list[str]:
