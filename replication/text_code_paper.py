@@ -12,7 +12,7 @@ from twofold.text import EMPTY, value_text
 HEAD = ["benchmark", "mode", "method", "by the text", "with the code", "paper"]
 BENCHMARKS = ("rotated-mnist", "domain-cifar100", "split-cifar100")
 MODES = ("offline", "online")
-METHODS = ("er", "er+gem", "er+agem", "joint", "joint+gem", "joint+agem")
+METHODS = ("er", "er+gem", "er+agem", "joint", "joint+gem", "joint+agem", "bic", "bic+agem")
 SEEDS = 5  # of the paper; a different number is shown
 
 
