@@ -42,7 +42,7 @@ class Hold(Routine, name="hold"):
     """Hold the gradient of new data along the inputs of old data, layer by layer.
 
     omega: how strongly the gradient of new data is held; 0 for not at all.
-    gain: its length where nothing holds it.
+    gain: the factor of the gradient of new data where nothing holds it.
     damping: how strongly the gradient of old data is held.
     share: the share of old data's second moment that is held, by its leading directions.
     every: after how many iterations M is computed again; it always is at a task switch.
