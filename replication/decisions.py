@@ -231,7 +231,7 @@ def _not_raises(interval: Interval, margin: float, words: Words) -> str | None:
     if high <= 0:
         return words.yes
     if high <= margin:
-        return _small(interval, margin) or f"no rise of {counted(margin, 'point')}"
+        return _small(interval, margin) or f"no rise as large as {counted(margin, 'point')}"
     return words.no + _beside(low, margin) if low > 0 else None
 
 
@@ -241,7 +241,8 @@ def _small(interval: Interval, margin: float) -> str | None:
     if low < -margin or high > margin:
         return None
     shows = low > 0 or high < 0
-    return f"{'an' if shows else 'no'} effect of {'less than ' * shows}{counted(margin, 'point')}"
+    size = "an effect of less than" if shows else "no effect as large as"
+    return f"{size} {counted(margin, 'point')}"
 
 
 def _beside(low: float, margin: float) -> str:

@@ -49,17 +49,17 @@ def shifted(by: float) -> list[float]:
         ("raises", 0.1, 0.4, "an effect of less than 0.5 points"),
         ("raises", 0.1, 0.7, "holds, perhaps by less than 0.5 points"),
         ("raises", 0.6, 0.9, "holds"),
-        ("raises", -0.4, 0.4, "no effect of 0.5 points"),
+        ("raises", -0.4, 0.4, "no effect as large as 0.5 points"),
         ("raises", -0.4, -0.1, "does not hold"),
         ("raises", -0.9, -0.6, "does not hold"),
         ("raises", -0.1, 0.7, None),
         ("lowers", -0.4, -0.1, "an effect of less than 0.5 points"),
         ("lowers", -0.9, -0.1, "holds, perhaps by less than 0.5 points"),
         ("lowers", -0.9, -0.6, "holds"),
-        ("lowers", -0.4, 0.4, "no effect of 0.5 points"),
+        ("lowers", -0.4, 0.4, "no effect as large as 0.5 points"),
         ("lowers", 0.1, 0.7, "does not hold"),
         ("lowers", -0.7, 0.1, None),
-        ("nothing", -0.4, 0.4, "no effect of 0.5 points"),
+        ("nothing", -0.4, 0.4, "no effect as large as 0.5 points"),
         ("nothing", 0.1, 0.4, "an effect of less than 0.5 points"),
         ("nothing", -0.5, -0.1, "an effect of less than 0.5 points"),
         ("nothing", 0.1, 0.7, "does not hold, perhaps by less than 0.5 points"),
@@ -67,8 +67,8 @@ def shifted(by: float) -> list[float]:
         ("nothing", 0.6, 0.9, "does not hold"),
         ("nothing", -0.9, -0.6, "does not hold"),
         ("nothing", -0.1, 0.7, None),
-        ("not raises", -0.4, 0.4, "no effect of 0.5 points"),
-        ("not raises", -2.0, 0.4, "no rise of 0.5 points"),
+        ("not raises", -0.4, 0.4, "no effect as large as 0.5 points"),
+        ("not raises", -2.0, 0.4, "no rise as large as 0.5 points"),
         ("not raises", -2.0, -0.1, "holds"),
         ("not raises", 0.1, 0.4, "an effect of less than 0.5 points"),
         ("not raises", 0.1, 0.7, "does not hold, perhaps by less than 0.5 points"),
@@ -89,7 +89,7 @@ def test_few_and_many_seeds(decisions):
 
 
 @pytest.mark.parametrize(
-    ("difference", "label"), [(0.0, "no effect of 1 point"), (2.0, "needs more seeds")]
+    ("difference", "label"), [(0.0, "no effect as large as 1 point"), (2.0, "needs more seeds")]
 )
 def test_without_any_spread(decisions, difference, label):
     (compared,) = compare([[difference] * 3], 1.0)
