@@ -255,7 +255,7 @@ def test_evidence_of_simulated_runs_has_the_stated_power() -> None:
 
 
 def test_evidence_of_simulated_runs_for_h3_needs_a_smaller_gap() -> None:
-    """With effects on AVG that always show, H3 has evidence where H1 has it."""
+    """All methods have an effect on AVG that shows, so evidence for H1 decides about H3."""
     true = dict(zip(METHODS, (4.0, 4.0, 0.25, 8.0), strict=True))
     assert evidence_rate("H3", true, 40.0) == evidence_rate("H1", true, 40.0)
 
