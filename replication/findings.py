@@ -254,8 +254,8 @@ def _on_natural_images(suggested: Mapping[str, str]) -> Iterable[Finding]:
     yield collapse("Domain CIFAR-100", ON_DOMAIN, CODE_ON_DOMAIN, "er domain")
     yield Finding(
         "On offline Domain CIFAR-100, a lower γ collapses later, and γ ≤ 0.05 does not.",
-        "**Seen in part**, with one seed and three tasks: with γ = 0.5, the third task begins with a "
-        "collapse, and with γ = 0.05 there is none.",
+        "**Seen in part**, with one seed and three tasks: with γ = 0.5, the third task begins "
+        "with a collapse, and with γ = 0.05 there is none.",
         "AVG after three tasks: "
         f"{GAMMA_ON_DOMAIN.means('avg', ALWAYS[0.05])} with γ = 0.05, "
         f"{GAMMA_ON_DOMAIN.means('avg', ALWAYS[0.5])} with γ = 0.5",
